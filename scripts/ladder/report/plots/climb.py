@@ -40,7 +40,7 @@ def draw(study: Study) -> Figure:
     figure = style.page(width, height, *_titles(study), describe(study.results))
     axes = style.panel(figure, left, _BOTTOM, width - left - right, body)
     places = [y + _APART * (row is peer) for y, row in enumerate(rows)]
-    key: list[tuple[str, style.Colour]] = [("speed of the parent", _BASE), ("gained", style.OURS)]
+    key: list[tuple[str, style.Colour]] = [("kept from the parent", _BASE), ("gained", style.OURS)]
     signs = "■■"
     if any(study.gain(row) < 1 - _NONE for row in study.path):
         key.append(("lost", style.LOST))

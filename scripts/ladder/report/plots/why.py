@@ -20,6 +20,7 @@ _TOP, _KEY, _ROW, _BOTTOM = 1.15, 0.25, 0.6, 0.7  # inches, from the top down
 _LINE = 0.17  # inches, of small text
 _LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.18, 0.85, 0.5, 0.2  # inches, from left to right
 _UNMOVED = 0.02  # of a gain that is none
+_ROOM_OF_UNIT = 0.85  # of the width of speeds: a limit left of it has no name
 _SAME = 0.02  # of a counter that two runs of one program may differ by
 _SHORT = 0.03  # of an axis, less than which is no arrow
 _HEAD = 150.0  # size of a head over an arrow's share of an axis: short ones have small heads
@@ -238,6 +239,9 @@ def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
     axes.set_xlim(0, 1.03 * max(speed for speed in found if speed == speed))
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color="black", linewidth=1.2, zorder=1)
+        place: style.Look = {"coordinates": ("data", "axes fraction"), "ha": "right"}
+        if ceiling > axes.get_xlim()[1] * _ROOM_OF_UNIT:
+            style.note(axes, "limit", (ceiling, 1), (2, 6), **place)
     _header(axes, f"speed,\n{unit}")
     bold: style.Look = {"size": style.NORMAL, "color": "black", "ha": "right"}
     right = 72 * _GAIN
@@ -247,8 +251,14 @@ def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
         moved = style.OURS if gain > 1 else style.LOST
         _arrow(axes, y, before, after, style.GREY if abs(gain - 1) <= _UNMOVED else moved)
         look = bold | {"weight": "bold" if gain > 1 + _UNMOVED else "normal", "va": "center"}
-        place: style.Look = {"coordinates": ("axes fraction", "data")}
-        style.note(axes, units.gain(gain), (1, y), (right, 0), **place, **look)
+        style.note(
+            axes,
+            units.gain(gain),
+            (1, y),
+            (right, 0),
+            coordinates=("axes fraction", "data"),
+            **look,
+        )
 
 
 def _header(axes: Axes, text: str) -> None:
