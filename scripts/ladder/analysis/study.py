@@ -23,6 +23,7 @@ SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
 # What was predicted of shared memory, and the slow-down against the fastest step.
 PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
 _KIBIBYTES = "kibibytes"  # an axis whose values are told as sizes of memory
+_NOISE = 0.005  # of speeds of one process: most rows differ by less between processes
 
 _Told = TypeVar("_Told")
 
@@ -301,9 +302,17 @@ class Study:
         return f"{units.ratio(self.speed(row) / self.speed(peer))} {peer.rung}"
 
     def best_step(self, case: str) -> Row | None:
-        """Return the fastest step in the ladder's own precision at `case`."""
-        found = [self.ok(r, case) for r in self.rungs if r.is_step]
-        return max(filter(None, found), key=self.speed, default=None)
+        """Return the fastest step in the ladder's own precision at `case`.
+
+        If the step that the ladder's choice launches is as fast, up to noise, it is that one.
+        """
+        rows = {r.name: row for r in self.rungs if r.is_step and (row := self.ok(r, case))}
+        choices = [self.ok(r, case) for r in self.rungs if r.role == "choice"]
+        best = max(rows.values(), key=self.speed, default=None)
+        for chosen in (rows.get(row.chosen) for row in choices if row):
+            if best and chosen and self.speed(chosen) >= (1 - _NOISE) * self.speed(best):
+                return chosen
+        return best
 
     def predicted(self, row: Row) -> float:
         """Speed that the fastest step would have with this row's predicted wavefronts.
