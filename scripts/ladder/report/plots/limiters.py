@@ -92,7 +92,6 @@ def _shares(
 
     All stand on one pair of axes, in inches across: a pair each would take twice as long.
     """
-    colours = style.colours(study.ladder)
     each = (right - left) / (1 + len(columns))
     full, height = each - _NUMBER, _BAR * len(found)
     axes = style.panel(figure, left, top - height, right - left, height)
@@ -115,7 +114,7 @@ def _shares(
                 style.note(axes, "–", (end, y), (3, 0), va="center")
                 continue
             limits = column in ("", share.limiter.name)
-            look = style.bar_style(share.rung, colours[share.rung.name])
+            look = style.bar_style(share.rung, style.colour_of(share.rung))
             tracks.append((start, y - 0.34, full, 0.68))
             bar = look if limits else {"facecolor": _OTHER}
             if column in share.impossible:

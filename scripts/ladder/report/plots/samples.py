@@ -72,12 +72,15 @@ def draw(sides: Sequence[Side], rows: Sequence[Row]) -> Figure:
     entries = list(zip(labels, colours, strict=True)) if several else []
     style.legend(figure, entries, "│ a new repetition or process   △▽ beyond the axis")
     points = sum(len(times) for side in sides for row in rows for times in side.of(row))
-    rungs = style.colours(study.ladder)
     room = (width - _LEFT - _SHARES - _RIGHT) / len(sides)
     bottom = _BOTTOM + pitch * (len(rows) - 1)
     for row in rows:
         found = [
-            _Drawn(side.of(row), colour if several else rungs[row.rung], points > _SINGLE)
+            _Drawn(
+                side.of(row),
+                colour if several else style.colour_of(study.rung(row)),
+                points > _SINGLE,
+            )
             for side, colour in zip(sides, colours, strict=True)
         ]
         places = [_LEFT + room * i for i, each in enumerate(found) if each.repetitions]

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ladder.analysis.study import describe
 from ladder.io.results import Results
-from ladder.model.catalogue import Ladder, Rung
+from ladder.model.catalogue import Rung
 from ladder.model.errors import LadderError
 
 PAGE = 6.25  # inches: 600 pixels, of which a phone shows two thirds
@@ -335,12 +335,11 @@ def log_ticks(axis: Axis) -> None:
         axes.plot(edge, between, marker=TICKLEFT, transform=axes.get_yaxis_transform(), **look)
 
 
-def colours(ladder: Ladder) -> dict[str, Colour]:
-    """Colour of each rung: ours darken in their order, peers are orange, ceilings grey."""
-    steps = [rung.name for rung in ladder.rungs if rung.is_ours]
-    shades = mpl.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
-    found = dict(zip(steps, map(tuple, shades), strict=True))
-    return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
+def colour_of(rung: Rung) -> Colour:
+    """Colour of a rung: ours are blue, peers orange, ceilings grey."""
+    if rung.is_ours:
+        return OURS
+    return PEER if rung.role == "peer" else GREY
 
 
 def dark(colour: Colour) -> tuple[float, ...]:
