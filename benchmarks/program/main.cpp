@@ -118,7 +118,7 @@ int run(Options& options) {
         !why.empty())
       throw UsageError("--shape: " + why);
   // Of named shapes --plans tells it, too, before a study runs them.
-  if (kEmulated && (!options.shapes.empty() || (options.cases == Shapes::full && !options.plans)))
+  if (kEmulated && (!options.shapes.empty() || (options.cases != Shapes::small && !options.plans)))
     if (const std::string why = takes_long(options.ladders, options.cases, study->device());
         !why.empty())
       std::fprintf(stderr, "emulated: note: %s\n", why.c_str());
