@@ -140,7 +140,7 @@ std::vector<Ladder> at_shapes(const std::vector<Ladder>& ladders,
     const std::string name = text.substr(0, text.find(':'));
     const auto ladder = std::ranges::find(result, name, &Ladder::name);
     if (ladder == result.end() || name.size() == text.size())
-      refuse("'" + text + "' is not LADDER:AXIS=VALUE, as sgemm:m=4096 is; ladders are " +
+      refuse("'" + text + "' must be LADDER:AXIS=VALUE, as sgemm:m=4096 is; ladders are " +
              listed(ladders, [](const Ladder& l) { return l.name; }));
     const Shape& otherwise = cases == Shapes::small ? ladder->small_headline : ladder->headline;
     for (const Shape& shape : parse(*ladder, text.substr(name.size() + 1), otherwise))

@@ -117,7 +117,7 @@ int run(Options& options) {
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())
       throw UsageError("--shape: " + why);
-  // Of named shapes --plans tells it, too, before a study runs them.
+  // For named shapes also under --plans: a study prints it before it runs them.
   if (kEmulated && (!options.shapes.empty() || (options.cases != Shapes::small && !options.plans)))
     if (const std::string why = takes_long(options.ladders, options.cases, study->device());
         !why.empty())

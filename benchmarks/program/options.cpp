@@ -40,7 +40,7 @@ struct Value {
   // The library's CSV writer aborts where one row lacks a counter that another has.
   const std::string& format() const {
     if (text == "csv") refuse("write JSON, and let `ladder table --format csv` read it");
-    if (text != "console" && text != "json") refuse("is console or json");
+    if (text != "console" && text != "json") refuse("not console or json");
     return text;
   }
 };

@@ -11,7 +11,8 @@
 namespace ladders::histogram {
 // Counters of 32, 16, 8 or fewer bits, packed into words. A row is 32 words, one per bank, and 32
 // neighbouring bins are one field of its words: bin = (row, field, lane). If spread, the lane is
-// XORed with a hash of the row: of a warp's bins, 32 to 2048 apart, at most three share a bank.
+// XORed with a hash of the row: if a warp's bins are 32, 64, ... or 2048 apart, at most three share
+// a bank.
 template <int bits, bool spread = true>
 struct Counters {
   static constexpr int kFields = 32 / bits, kLogFields = std::countr_zero(unsigned{kFields});

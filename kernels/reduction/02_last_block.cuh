@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
 struct GridRule {
   unsigned loads_per_thread;  // at least
   unsigned blocks_per_sm;     // at most; 0 for as many as are resident
-  bool equal_loads = false;   // fewer blocks, so that all have nearly as many loads
+  bool equal_loads = false;   // fewer blocks, with nearly equal numbers of loads
 };
 constexpr GridRule kResident = {.loads_per_thread = 2, .blocks_per_sm = 0};
 

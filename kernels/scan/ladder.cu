@@ -90,8 +90,7 @@ std::vector<Rung> rungs() {
        .target = "global_load_sectors"},
       {.name = "lookback",
        .idea = "Blocks publish their own sums at once; a warp adds them back to the nearest known "
-               "prefix "
-               "(Merrill, Garland).",
+               "prefix (Merrill, Garland).",
        .implementation = in_one_pass<Type, 512, 6, LookBack>(),
        .builds_on = "vectorized",
        .target = "dram_bytes"},

@@ -242,7 +242,7 @@ struct WarpTile {
     return {stages + row + 4 * y, stages + Tiles::kRows * Tiles::kDepth + column + 4 * x, ring};
   }
   // Through shared memory, so that whole rows of the sums are stored. The XOR moves odd rows by 16
-  // banks, since eight lanes, whose stores are served together, have halves of two rows.
+  // banks, since eight lanes, whose stores are served together, have quarters of two rows.
   __device__ __forceinline__ void store(const float (&sums)[8][16], const Destination& to) const {
     const int lane = threadIdx.x % 32;
     const auto [x, y] = lane_position();

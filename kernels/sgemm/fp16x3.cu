@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 products on tensor cores. A row of A (a column of B) is scaled by a power of two to FP16's
-// range. There x = high + low, two FP16 numbers, to within 2^-23 of x, so that
+// range. There x = high + low, two FP16 numbers, to within 2^-23 of x or 2^-39 of
+// the largest number of its row or column, so that
 //   A B = A_high B_low + A_low B_high + A_high B_high
 // to about FP32's accuracy. One kernel splits A and B, another multiplies.
 #ifdef __CUDACC__

@@ -314,7 +314,7 @@ def test_per_line_leaves_json_alone():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("csv", "ladder table --format csv"), ("xml", "is console or json")]
+    ("name", "told"), [("csv", "ladder table --format csv"), ("xml", "not console or json")]
 )
 def test_other_formats_are_left_to_the_scripts(name, told):
     done = run(QUICK, f"--benchmark_format={name}")

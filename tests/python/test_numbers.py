@@ -104,10 +104,11 @@ def best(ladder: str, of: str = H200, case: str = "") -> float:
 def dearer(ladder: str, of: str) -> float:
     """How much more energy the fastest rung takes than the cheapest at the headline, in percent."""
     study = by_ladder(of)[ladder]
-    fastest = study.best_step(study.headline)
     steps = [rung.name for rung in study.ladder.rungs if rung.role == "step"]
     known = [rows(of).get(f"{ladder}/{step}/{study.headline}") for step in steps]
-    return 100 * (fastest.joules / min(r.joules for r in known if r and r.joules) - 1)
+    measured = [row for row in known if row and row.joules]
+    fastest = max(measured, key=study.speed)
+    return 100 * (fastest.joules / min(row.joules for row in measured) - 1)
 
 
 def faster(*ladders: str) -> list[float]:

@@ -23,7 +23,7 @@ SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
 # What was predicted of shared memory, and the slow-down against the fastest step.
 PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
 _KIBIBYTES = "kibibytes"  # an axis whose values are told as sizes of memory
-_NOISE = 0.005  # of speeds of one process: most rows differ by less between processes
+_NOISE = 0.005  # speeds this close count as equal: from process to process most differ by less
 
 _Told = TypeVar("_Told")
 

@@ -311,7 +311,7 @@ def _block(
             f"percent of each GPU's own {ladder.ceilings or 'roof'}{matrix.study.own_ceilings()}"
         )
     if matrix.metric:
-        about = [f"Shown: {matrix.metric}; marked: the fastest step"]
+        about = [f"Shown: {matrix.metric}; marked: the best step"]
     elif matrix.naive:
         about.append(f"× each GPU's own {matrix.naive}")
     spelled = matrix.study.spell(matrix.case)

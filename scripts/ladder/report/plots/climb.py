@@ -61,7 +61,7 @@ def draw(study: Study) -> Figure:
 def _titles(study: Study) -> tuple[str, str]:
     gain = study.speed(study.path[-1]) / study.speed(study.path[0])
     title = f"{study.ladder.title}: {units.number(gain)} times the first rung"
-    return title, f"The path to the fastest rung{cases.at_headline(study)}"
+    return title, f"The path to the best rung{cases.at_headline(study)}"
 
 
 def _columns(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:

@@ -68,7 +68,7 @@ def _named(study: Study, rows: Sequence[Row]) -> list[Row]:
 
 
 def _titles(study: Study) -> tuple[str, str]:
-    told = "Energy of the board, launches back to back. A line: the same power. Orange: libraries"
+    told = "Energy of the board. Along grey lines power is the same. Orange: libraries"
     return f"{study.ladder.title}: speed and energy{cases.at_headline(study)}", told
 
 

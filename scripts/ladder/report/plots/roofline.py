@@ -140,7 +140,7 @@ def draw(study: Study) -> Figure:
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
     height = _HEIGHT + 2.0
     at = cases.whole(study, case)
-    about = f"The path to the fastest rung, at {at}. {_key([memory, *arithmetic])}."
+    about = f"The path to the best rung, at {at}. {_key([memory, *arithmetic])}."
     title = f"{study.ladder.title}: roofline"
     figure = style.page(style.PAGE, height, title, about, describe(study.results))
     rest = [row for row in shown if row not in path and row.role != "peer"]
