@@ -147,15 +147,15 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 
 // A warp's 16 rows, of which lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and
 // r + 8. They go through shared memory, since code for each of the thread's outputs would be so
-// long that it takes longer to fetch than to execute. Only the first part of k applies beta;
+// long that it takes longer to fetch than to execute. Only the first slice of k applies beta;
 // later ones add to C.
 template <class T>
-__device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
+__device__ __forceinline__ void store_sums(const Gemm& g, bool first_slice,
                                            const float (&sums)[T::kPasses][T::kOutputs],
                                            const int* row_powers, const int* column_powers,
                                            int first_row, int first_column, float* staged) {
   constexpr int kBatch = 8;  // rows whose loads are in flight together
-  const float beta = first_part ? g.beta : 1;
+  const float beta = first_slice ? g.beta : 1;
   const int lane = threadIdx.x % 32, r = lane / 4, rows = min(16, g.m - first_row);
   if (rows <= 0) return;
   const int row_power = row_powers[first_row + min(lane, rows - 1)];
@@ -196,7 +196,7 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
       }
     }
   }
-  if (first_part && __any_sync(~0u, !all_finite))
+  if (first_slice && __any_sync(~0u, !all_finite))
     store_not_finite<T::kColumns>(g, row_powers, column_powers, first_row, first_column);
 }
 
@@ -265,13 +265,13 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
   state.next();
 }
 
-// `k_tiles_per_part` stages make a part of k, whose sums are added to C.
+// `k_tiles_per_slice` stages make a slice of k, whose sums are added to C.
 template <int columns>
 __global__ void __launch_bounds__(kMultiplyThreads, 1)
     fp16_products(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
                   const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
                   const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
-                  int k_tiles_per_part, const Raster raster) {
+                  int k_tiles_per_slice, const Raster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using T = WideTiles<columns>;
   __shared__ MBarrier barriers[2 * T::kStages];
@@ -320,9 +320,9 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
     if (group == 1) give_turn_to(0);
     for (int pair = first_pair; pair < pairs; pair += clusters) {
       const auto [row, column] = origin_of(raster, T::kColumns, pair, rank);
-      for (int begin = 0; begin < k_tiles; begin += k_tiles_per_part) {
+      for (int begin = 0; begin < k_tiles; begin += k_tiles_per_slice) {
         float sums[T::kPasses][T::kOutputs] = {};
-        for (int k_tile = begin; k_tile < min(begin + k_tiles_per_part, k_tiles); ++k_tile)
+        for (int k_tile = begin; k_tile < min(begin + k_tiles_per_slice, k_tiles); ++k_tile)
           add_stage<T>(sums, group, thread, {full, empty}, state, stages);
         store_sums<T>(g, begin == 0, sums, row_powers, column_powers, row + warp * 16, column,
                       staged);

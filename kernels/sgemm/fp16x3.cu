@@ -58,12 +58,13 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
       stream, split_operands, plan, g);
 }
 
-// One long sum rounds more often than cuBLAS, which adds up parts of k if outputs are few relative
-// to k. So parts are added up here too: in C, since C is then small.
-int k_tiles_per_part(int m, int n, int k) {
-  const bool long_k = double(k) * k > kTuning.fp16x3_parts_above_aspect * double(m) * n;
-  const int parts = long_k ? std::clamp(k / kTuning.fp16x3_part, 1, kTuning.fp16x3_parts) : 1;
-  return ceil_div(k, parts * kDepth);
+// One long sum rounds more often than cuBLAS, which adds up slices of k if outputs are few relative
+// to k. So slices are added up here too: in C, since C is then small.
+int k_tiles_per_slice(int m, int n, int k) {
+  const bool long_k = double(k) * k > kTuning.fp16x3_slices_above_aspect * double(m) * n;
+  const int slices =
+      long_k ? std::clamp(k / kTuning.fp16x3_slice_terms, 1, kTuning.fp16x3_most_slices) : 1;
+  return ceil_div(k, slices * kDepth);
 }
 
 Raster pairs_of(int m, int n, int columns) {
@@ -115,7 +116,7 @@ void multiply_parts(const Gemm& g, const SplitParts& parts, const Device& device
   allow(reinterpret_cast<const void*>(tiles.kernel), tiles.plan);
   launch(tiles.plan, {.programmatic = true}, stream, tiles.kernel, a_map(parts.a_high),
          a_map(parts.a_low), b_map(parts.b_high), b_map(parts.b_low), parts.row_powers,
-         parts.column_powers, g, k_tiles_per_part(g.m, g.n, g.k), tiles.pairs);
+         parts.column_powers, g, k_tiles_per_slice(g.m, g.n, g.k), tiles.pairs);
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ struct Tuning {
   // Time of a wave of tiles of 64 to 256 columns, per term. Only ratios matter. Measured on an
   // H100 at 8192 cubed; the ratio of 64 to 128 columns on an H200 at m = n = 1024.
   double fp16x3_wave_64 = 104, fp16x3_wave_128 = 143, fp16x3_wave_192 = 192, fp16x3_wave_256 = 258;
-  int64_t fp16x3_wide_band = 1 << 27;        ///< from this many outputs on, bands are twice as high
-  double fp16x3_parts_above_aspect = 4;      ///< above this k k / (m n), C adds up parts of k ...
-  int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of this many terms; at most this many parts
+  int64_t fp16x3_wide_band = 1 << 27;  ///< from this many outputs on, bands are twice as high
+  // Above this k k / (m n), C adds up slices of k, of so many terms each: at most so many slices.
+  double fp16x3_slices_above_aspect = 4;
+  int fp16x3_slice_terms = 1024, fp16x3_most_slices = 8;
 
   // few_tiles serves at most this many tiles per SM; twice as many if C has few columns and k is at
   // most narrow_terms. Then the fewest terms that a block keeps when a cluster divides k; the

@@ -324,7 +324,7 @@ const Trial kTrials[] = {
     {300, 260, 5003, Kind::uniform, true, 1.25f, -0.5f, 1, 1},
     {200, 1100, 2048, Kind::normal},
     {1700, 2001, 300, Kind::uniform, true, 1.25f, -0.5f, 1, 1},  // tiles of 256 columns
-    {1700, 2001, 4100, Kind::wide, false, 1.25f, -0.5f, 1, 1},   // and four parts of k
+    {1700, 2001, 4100, Kind::wide, false, 1.25f, -0.5f, 1, 1},   // and four slices of k
 };
 
 template <class Expect>
