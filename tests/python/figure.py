@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What tests of figures share: what of a document to draw, and what is then seen."""
 
-import insight
-import matplotlib
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -22,14 +18,6 @@ def only(document: dict, *ladders: str) -> dict:
 
 def texts(axes) -> list[str]:
     return [text.get_text() for text in axes.texts if text.get_text()]
-
-
-def colour(ladder: str, rung: str) -> str:
-    """The colour that a rung has in every figure."""
-    (found,) = [entry for entry in insight.catalogue() if entry["name"] == ladder]
-    steps = [r["name"] for r in found["rungs"] if r["role"] == "step"]
-    shades = matplotlib.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
-    return to_hex(shades[steps.index(rung)])
 
 
 def seen(figure) -> Seen:

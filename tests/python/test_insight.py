@@ -12,7 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from figure import colour, only, overlaps, seen, texts
+from figure import only, overlaps, seen, texts
 from ladder.commands.cli import main
 from ladder.report.plots import quantities, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -360,7 +360,7 @@ def test_the_limiter_is_named_and_stands_out(draw):
     assert dict(zip(bars["speed"], told, strict=True))["tile"] == "shared memory 50%"
     for name in ("DRAM", "shared\nmemory"):
         face = to_hex(bars[name]["tile"].get_facecolor())
-        assert (face == colour("transpose", "tile")) == (name != "DRAM")
+        assert (face == to_hex(style.OURS)) == (name != "DRAM")
 
 
 def test_red_is_over_a_threshold_that_the_figure_states(draw):
