@@ -15,9 +15,9 @@
 #include <set>
 
 #include "histogram/01_atomics.cuh"
-#include "histogram/04_stored_counters.cuh"
-#include "histogram/06_clusters.cuh"
-#include "histogram/07_sampled.cuh"
+#include "histogram/05_stored_counters.cuh"
+#include "histogram/07_clusters.cuh"
+#include "histogram/08_sampled.cuh"
 
 namespace ladders::histogram {
 namespace {
@@ -116,7 +116,7 @@ std::vector<Rung> rungs() {
        .builds_on = "spread_banks",
        .skip = too_many<32>,
        .measured = on_strides},
-      // 04_stored_counters.cuh
+      // 04_narrow_counters.cuh, 05_stored_counters.cuh
       {.name = "column_sums",
        .idea = "Blocks store their counters, a second kernel sums them: no atomics in L2.",
        .implementation = stored_then_summed<32>(),
@@ -146,7 +146,7 @@ std::vector<Rung> rungs() {
        .builds_on = "hot_key",
        .meant_for = [](const Case& c) { return distributed_as(c, {zipf}) && !fit_8_bits(c); },
        .measured = [](const Case& c) { return on_three(c) && !fit_8_bits(c); }},
-      // 06_clusters.cuh
+      // 07_clusters.cuh
       {.name = "cluster_merge",
        .idea = "The blocks of a cluster sum their counters over the network before L2.",
        .builds_on = "zeroed_meanwhile",
@@ -157,7 +157,7 @@ std::vector<Rung> rungs() {
        .skip = too_many<8>,
        .measured = [](const Case& c) { return in_clusters_at(c) && fit_8_bits(c); },
        .choose = merged_in_clusters_at},
-      // 05_cluster_carries.cuh, 06_clusters.cuh
+      // 06_cluster_carries.cuh, 07_clusters.cuh
       {.name = "cluster_carries",
        .idea = "Blocks hold a few bits per bin; only carries cross the network to shared totals.",
        .builds_on = "cluster_merge",
@@ -168,7 +168,7 @@ std::vector<Rung> rungs() {
        .skip = [](const Case& c, const Device& d) { return too_large(bytes_in_clusters<1>(c), d); },
        .measured = [](const Case& c) { return in_clusters_at(c) && !fit_8_bits(c); },
        .choose = carried_at},
-      // 07_sampled.cuh
+      // 08_sampled.cuh
       {.name = "sampled",
        .idea = "A sample of 4096 keys chooses: 4 bits per bin, or ranges where keys repeat.",
        .implementation = by_sample(),

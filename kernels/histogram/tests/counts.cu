@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gpu.hpp"
-#include "histogram/06_clusters.cuh"
-#include "histogram/07_sampled.cuh"
+#include "histogram/07_clusters.cuh"
+#include "histogram/08_sampled.cuh"
 #include "model/catalogue.hpp"
 
 namespace ladders::histogram {

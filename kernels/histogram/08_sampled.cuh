@@ -3,7 +3,7 @@
 // A sample of the keys chooses the counters: narrow ones overflow where keys repeat.
 #pragma once
 
-#include "histogram/04_stored_counters.cuh"
+#include "histogram/05_stored_counters.cuh"
 
 namespace ladders::histogram {
 struct Sampled {

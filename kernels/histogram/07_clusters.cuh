@@ -4,7 +4,7 @@
 // another block is about twice as fast as atomics on them.
 #pragma once
 
-#include "histogram/05_cluster_carries.cuh"
+#include "histogram/06_cluster_carries.cuh"
 
 namespace ladders::histogram {
 // Adds the cluster's counters and totals to the output. Each block sums a share of the words.
@@ -68,11 +68,15 @@ template <int bits, bool hot_keys>
 __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCountParams c) {
   // The kernel before zeroes the output, to which overflows of narrow counters may be added at any
   // time.
-  if constexpr (bits < 32) wait_on_dependent_grids();
-  using CountPolicy = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits, true>>;
-  count_all<bits, true, hot_keys, false, CountPolicy>(c, blockIdx.x, gridDim.x, 0);
-  if constexpr (bits == 32) wait_on_dependent_grids();
-  if constexpr (bits < 32) write_overflow_sums();
+  if constexpr (bits < 32) {
+    wait_on_dependent_grids();
+    using CountPolicy = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits>>;
+    count_all_narrow<bits, hot_keys, false, CountPolicy>(c, blockIdx.x, gridDim.x, 0);
+    write_overflow_sums();
+  } else {
+    count_all<true>(c, blockIdx.x, gridDim.x);
+    wait_on_dependent_grids();
+  }
   sync_with_others();
   add_cluster_to_output<bits>(c);
   sync_with_others();  // other blocks may still read these counters

@@ -4,7 +4,7 @@
 // counters can be narrow.
 #pragma once
 
-#include "histogram/03_counting.cuh"
+#include "histogram/04_narrow_counters.cuh"
 
 namespace ladders::histogram {
 // Adds the block's overflow sums to those in global memory.
@@ -21,7 +21,10 @@ template <int bits, bool hot_keys, bool ranged>
 __device__ __forceinline__ void count_and_store(const CountParams& c) {
   const unsigned groups = ranged ? c.groups : 1;
   const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
-  count_all<bits, true, hot_keys, ranged>(c, blockIdx.x / groups, gridDim.x / groups, first);
+  if constexpr (bits == 32)
+    count_all<true>(c, blockIdx.x, gridDim.x);
+  else
+    count_all_narrow<bits, hot_keys, ranged>(c, blockIdx.x / groups, gridDim.x / groups, first);
   launch_dependent_grids();
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   if constexpr (bits == 32)

@@ -5,7 +5,7 @@
 
 #include <cooperative_groups.h>
 
-#include "histogram/04_stored_counters.cuh"
+#include "histogram/05_stored_counters.cuh"
 
 namespace ladders::histogram {
 // A cluster's totals: 16 bits per bin, in units of 2^bits, the worth of a carry. Groups of 8 bins,
@@ -106,7 +106,6 @@ struct ClusterCountParams : CountParams {
 // How a block counts: in its own counters of few bits, with carries to the cluster's totals.
 template <int bits>
 struct InCluster {
-  static constexpr bool kInCluster = true;
   static __device__ __forceinline__ unsigned bytes_behind(const ClusterCountParams& c) {
     return 2 * c.totals.part;
   }
