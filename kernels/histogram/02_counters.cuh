@@ -9,10 +9,10 @@
 #include "model/device.hpp"
 
 namespace ladders::histogram {
-// Counters of 32, 16, 8 or fewer bits, packed into words. A row is 32 words, one per bank, and 32
-// neighbouring bins are one field of its words: bin = (row, field, lane). If spread, the lane is
-// XORed with a hash of the row: if a warp's bins are 32, 64, ... or 2048 apart, at most three share
-// a bank.
+// Counters of 32, 16, 8 or fewer bits. A word holds one or more, its fields. A row is 32 words, one
+// per bank, and 32 neighbouring bins are one field of its words: bin = (row, field, bank). If
+// spread, the bank is XORed with a hash of the row: if a warp's bins are 32, 64, ... or 2048 apart,
+// at most three share a bank.
 template <int bits, bool spread = true>
 struct Counters {
   static constexpr int kFields = 32 / bits, kLogFields = std::countr_zero(unsigned{kFields});
@@ -31,8 +31,8 @@ struct Counters {
     return bits == 32 ? 0 : (bin >> 5 & (kFields - 1)) * bits;
   }
   static __device__ __forceinline__ unsigned bin_of_field(unsigned word, unsigned field) {
-    const unsigned row = word >> 5, lane = (word ^ hash(row << 7) >> 2) & 31;
-    return row << (5 + kLogFields) | field << 5 | lane;
+    const unsigned row = word >> 5, bank = (word ^ hash(row << 7) >> 2) & 31;
+    return row << (5 + kLogFields) | field << 5 | bank;
   }
 
  private:

@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads, 1) count_and_merge(const CountParams
   }
 }
 
-constexpr int64_t kMostRows = 257;  // more could overflow FieldSums
+constexpr int64_t kMostBlocksPerGroup = 257;  // FieldSums hold no more
 
 // At most one block per SM. A group has no more blocks than it needs for one warp per chunk. If
 // `ranged`, there are at least two groups, unless one row of counters holds all bins.
@@ -129,7 +129,7 @@ LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
   const int64_t parts = ranged ? std::max<int64_t>(2, ceil_div(bins, max_bins<bits>(device))) : 1;
   const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsPerRow);
   const int64_t groups = ceil_div(bins, rows * kBinsPerRow);
-  const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostRows);
+  const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostBlocksPerGroup);
   const int64_t enough = ceil_div(c["keys"], kWarps * kChunk);
   return {.grid = unsigned(std::clamp<int64_t>(enough, 1, most) * groups),
           .block = kThreads,

@@ -60,10 +60,10 @@ __device__ __forceinline__ void add_overflow(unsigned bin, unsigned n) {
     atomicAdd(overflows->overflow_sums + bin, n);
 }
 
-// The counter of `bin` was full in `old`, the word before, and has wrapped: adds the 2^bits that it
-// lost, and takes back the carry into the next field. The old words show which other fields
-// wrapped, so counter plus overflow sum is exact whatever other threads do. Inlining would cost
-// registers.
+// An increment found the counter of `bin` full; `old` is the word before. The counter wrapped to 0
+// and carried into the next field. Adds the 2^bits that it lost to the bin's overflow sum, and
+// takes back the carry. The old words show which other fields wrapped, so counter plus overflow sum
+// is exact whatever other threads do. Inlining would cost registers.
 template <int bits>
 __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   using C = Counters<bits>;

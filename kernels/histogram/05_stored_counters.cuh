@@ -64,8 +64,8 @@ __device__ __forceinline__ void column_sums(const CountParams& c, unsigned block
   unsigned total = 0;  // one field per warp
 #pragma unroll
   for (int w = 0; w < kSumWarps; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
-  const unsigned in_range = C::bin_of_field(word, warp), bin = group * c.range + in_range;
-  if (in_range >= unsigned(c.range) || bin >= unsigned(c.bin_count)) return;
+  const unsigned bin_in_range = C::bin_of_field(word, warp), bin = group * c.range + bin_in_range;
+  if (bin_in_range >= unsigned(c.range) || bin >= unsigned(c.bin_count)) return;
   if (const unsigned more = bits < 32 ? __ldcg(c.overflow_sums + bin) : 0) {
     total += more;
     c.overflow_sums[bin] = 0;

@@ -31,8 +31,9 @@ struct AlignedGemm : Gemm {
   bool wide_c;
 };
 
-// A warp has warp_rows x warp_columns outputs of a block, and a slice of each stage's depth:
-// `groups` times 16, each summed by tensor cores alone. `blocks` should fit on an SM.
+// A warp computes warp_rows x warp_columns outputs, from one of the slices of each stage's depth. A
+// slice is `groups` groups of 16 terms. Tensor cores add up a group, FP32 units add up groups.
+// `blocks` should fit on an SM.
 struct StagedShape {
   int rows, columns, warp_rows = 64, warp_columns = 32;
   int slices = 2, groups = 2, stages = 4, blocks = 1;
@@ -91,12 +92,13 @@ __device__ __forceinline__ void cp_async_words(uint32_t to, const float* from, b
 template <int box_rows, int box_columns, int words, class Place>
 __device__ __forceinline__ void cp_async_box(const float* matrix, int64_t pitch, int row0,
                                              int column0, int rows, int columns, Place place) {
-  constexpr int kARow = box_columns / words < 32 ? box_columns / words : 32, kApart = 32 / kARow;
+  constexpr int kPerRow = box_columns / words < 32 ? box_columns / words : 32;
+  constexpr int kApart = 32 / kPerRow;
   constexpr int kUnrolled = 16;  // rows, after which places repeat
   static_assert(box_rows % kUnrolled == 0);
-  const int lane = threadIdx.x % 32, row = lane / kARow, column = lane % kARow * words;
+  const int lane = threadIdx.x % 32, row = lane / kPerRow, column = lane % kPerRow * words;
 #pragma unroll
-  for (int x = 0; x < box_columns; x += kARow * words) {
+  for (int x = 0; x < box_columns; x += kPerRow * words) {
     const float* from = matrix + (row0 + row) * pitch + column0 + column + x;
     const int left = columns > column0 + column + x ? rows - row0 - row : 0;
 #pragma unroll 1
@@ -131,7 +133,8 @@ struct PartIndices {
 };
 
 // How elements are split, and the products, small terms first, since tensor cores truncate sums.
-// Parts 0 and 1 are high, for the first and the second instruction; parts 2 and 3 are low.
+// Parts 0 and 1 are high, for the first and the second instruction of 8 terms; parts 2 and 3 are
+// low. Products are lo hi, hi lo and hi hi, of either instruction in turn.
 struct TwoOfTf32 {
   using Type = Tf32;
   static constexpr int kParts = 4;
@@ -202,9 +205,10 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
 // How several clusters share the k of a tile: each stores its partial sums, and the last to arrive
 // adds them up.
 struct SplitKWorkspace {
-  int clusters;       // per tile
-  float4* sums;       // of each tile and cluster in turn, in chunks of four outputs
-  unsigned* arrived;  // clusters, for each tile and block of a cluster; 0 before and after
+  int clusters;  // per tile
+  float4* sums;  // of each tile and cluster in turn, in chunks of four outputs
+  // How many clusters have stored sums, for each tile and block of a cluster; 0 before and after.
+  unsigned* arrived;
 };
 constexpr int kTogetherLoaded = 8;  // partial sums
 
@@ -234,9 +238,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   __syncthreads();
   const int rank = blockIdx.x % cluster_size, tile = blockIdx.x / cluster_size / workspace.clusters;
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
-  const int splits = workspace.clusters * cluster_size, split = blockIdx.x % splits;
-  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * split / splits;
-  const int k_tiles = int64_t(all) * (split + 1) / splits - first;
+  const int shares = workspace.clusters * cluster_size, share = blockIdx.x % shares;
+  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * share / shares;
+  const int k_tiles = int64_t(all) * (share + 1) / shares - first;
   const uint32_t ring_address = shared_address(ring);
   // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
   const int warp = threadIdx.x / 32;
@@ -281,8 +285,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
   float sums[kTilesY][kTilesX][4] = {};
-  // Sums of 1024 terms are added to totals, which rounds less often. An index that the compiler
-  // cannot know keeps totals in local memory.
+  // Sums of 1024 terms are added to totals, so that each term takes part in fewer rounded sums. An
+  // index that the compiler cannot know keeps totals in local memory.
   float4 totals[kFours];
   int totals_at = 0;
   asm volatile("" : "+r"(totals_at));
@@ -309,8 +313,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     poll(full[state.stage], state.parity);
     const float* stage = ring + state.stage * Tiles::kWords;
 #pragma unroll
-    for (int u = 0; u < Tiles::kGroups; ++u)  // beyond k are zeros: one group needs no test
-      if (Tiles::kGroups == 1 || left > 16 * u)
+    for (int u = 0; u < Tiles::kGroups; ++u)     // beyond k are zeros: one group needs no test
+      if (Tiles::kGroups == 1 || left > 16 * u)  // XOR: place_a() may have flipped this bit
         add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
     arrive(empty[state.stage]);  // all lanes: racecheck cannot follow __syncwarp() and one arrival
     left -= kDepth;
@@ -340,8 +344,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
             four[x][e], four[x + 1][e], four[x + 2][e], four[x + 3][e]};
       }
   __syncthreads();
-  constexpr int kChunks = kRows * kColumns / 4, kARow = kColumns / 4;
-  const auto chunk = [&](int i) { return &as_float4(&ring[i / kARow * kPitch + i % kARow * 4]); };
+  constexpr int kChunks = kRows * kColumns / 4, kPerRow = kColumns / 4;
+  const auto chunk = [&](int i) {
+    return &as_float4(&ring[i / kPerRow * kPitch + i % kPerRow * 4]);
+  };
   const auto add_slices = [&](int i) {
     float4 sum = *chunk(i);
 #pragma unroll
@@ -349,9 +355,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       add(sum, chunk(i)[other * kRows * kPitch / 4]);
     return sum;
   };
-  // One loop for all cases, since code that runs once should be short: it comes from DRAM. Sums of
-  // slices are added up, then those of the cluster's blocks, of which each has its part of the
-  // tile, then those of clusters.
+  // One loop for all cases, since code that runs once should be short: it comes from DRAM. First a
+  // block adds up its slices. Then each block of a cluster adds up the cluster's sums of a part of
+  // the tile. Then, for each part, the last block to arrive adds up the sums of the clusters.
   enum { slices, blocks, clusters } from = cluster_size == 1 ? slices : blocks;
   const int begin = kChunks * rank / cluster_size + threadIdx.x;
   const int end = kChunks * (rank + 1) / cluster_size;
@@ -392,9 +398,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #endif
       }
       if (stores_partials)
-        workspace.sums[of_tile + split / cluster_size * kChunks + i] = sum;
+        workspace.sums[of_tile + share / cluster_size * kChunks + i] = sum;
       else
-        store_four_checked(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
+        store_four_checked(p, row0 + i / kPerRow, column0 + i % kPerRow * 4, sum);
     }
 #if __CUDA_ARCH__ >= 900
     // No block may exit while another loads from it.

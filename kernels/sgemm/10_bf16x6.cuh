@@ -32,9 +32,9 @@ template <int rows, int columns, int words, int threads, class Place>
 __device__ __forceinline__ void cp_async_box_by_block(const float* matrix, int64_t pitch, int row0,
                                                       int column0, int end_row, int end_column,
                                                       Place place) {
-  constexpr int kARow = columns / words, kApart = threads / kARow;
-  static_assert(threads % kARow == 0 && rows % kApart == 0);
-  const int row = threadIdx.x / kARow, column = threadIdx.x % kARow * words;
+  constexpr int kPerRow = columns / words, kApart = threads / kPerRow;
+  static_assert(threads % kPerRow == 0 && rows % kApart == 0);
+  const int row = threadIdx.x / kPerRow, column = threadIdx.x % kPerRow * words;
   const float* from = matrix + (row0 + row) * pitch + column0 + column;
   const int left = column0 + column < end_column ? end_row - row0 - row : 0;
 #pragma unroll
@@ -43,7 +43,7 @@ __device__ __forceinline__ void cp_async_box_by_block(const float* matrix, int64
 }
 
 // x and y as sums of three BF16 numbers each, x in the lower halves. Each part is the rounded
-// rest, so what is left out has either sign and no bias.
+// rest. So parts have either sign, and the products that are left out have no bias.
 __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high, uint32_t& middle,
                                                uint32_t& low) {
 #define LADDERS_ROUND(pair) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x))

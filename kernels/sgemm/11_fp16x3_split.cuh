@@ -15,11 +15,13 @@ namespace ladders::sgemm {
 // streams, and tensor cores transpose what they read.
 constexpr int kChunk = 64;
 
-// The exponent of a row or column that is not all finite. Exponents are small next to it: the sum
-// of two exceeds half of it exactly if one of them is it.
+// The exponent of a row or column that is not all finite. Others lie from -163 to 113. So the sum
+// of a row's and a column's is at least half of it exactly if at least one of them is not finite.
 constexpr int kNotFinite = 1 << 20;
 
-__host__ __device__ inline bool finite(int power) { return power < kNotFinite / 2; }
+__host__ __device__ inline bool is_finite_exponent(int exponent) {
+  return exponent < kNotFinite / 2;
+}
 
 // 2^e, -126 <= e <= 127.
 __device__ __forceinline__ float power_of_two(int e) { return __int_as_float((e + 127) << 23); }
@@ -30,22 +32,22 @@ __device__ __forceinline__ unsigned largest_of(float4 x) {
   return max(max(magnitude(x.x), magnitude(x.y)), max(magnitude(x.z), magnitude(x.w)));
 }
 
-// p such that 2^14 <= largest * 2^-p < 2^15.
-__device__ __forceinline__ int power_of(unsigned largest) {
+// e such that 2^14 <= largest * 2^-e < 2^15.
+__device__ __forceinline__ int exponent_for(unsigned largest) {
   if (largest >= 0x7f800000u) return kNotFinite;
   if (largest == 0) return 0;
   const int e = largest >> 23;
   return (e > 0 ? e - 126 : 32 - __clz(largest) - 149) - 15;
 }
 
-// Multiplies by 2^-power. Two factors, since 2^-power may exceed FP32. The result is exact unless
+// Multiplies by 2^-exponent. Two factors, since that may exceed FP32. The result is exact unless
 // it underflows in FP16.
 struct Scale {
   float first, second;
   __device__ __forceinline__ float operator()(float x) const { return x * first * second; }
 };
-__device__ __forceinline__ Scale scale_down(int power) {
-  const int e = finite(power) ? -power : 0, first = min(e, 127);
+__device__ __forceinline__ Scale scale_down(int exponent) {
+  const int e = is_finite_exponent(exponent) ? -exponent : 0, first = min(e, 127);
   return {power_of_two(first), power_of_two(e - first)};
 }
 
@@ -82,25 +84,26 @@ __device__ __forceinline__ float4 load_last(const float* row, int at, int column
 
 // B is split in slabs of 64 rows by strips of 128 columns. First all slabs of a strip are searched
 // for the largest elements of its columns. Then they are read again from L2, since strips are taken
-// in panels of about 8 MB, one searched while another is split. Rows of A stay in registers. Blocks
-// draw tickets for these tasks, one ahead of the task that they work on. A task waits only for
-// tasks with lower tickets, and a block does its tasks in the order of its tickets. So the
-// unfinished task with the lowest ticket never waits: there is no deadlock, even if not all blocks
-// are resident.
+// in panels of about 8 MB, one searched while another is split. Of a row of A, up to 8192 elements
+// stay in registers, and the others are read twice. Blocks draw tickets for these tasks, one ahead
+// of the task that they work on. A task waits only for tasks with lower tickets, and a block does
+// its tasks in the order of its tickets. So the unfinished task with the lowest ticket never waits:
+// there is no deadlock, even if not all blocks are resident.
 constexpr int kSplitThreads = 256, kSplitBlocks = 4;
 constexpr int kSlab = 64, kStrip = 128, kWarps = kSplitThreads / 32, kHeld = kSlab / kWarps;
 
-// The parts of both matrices, and the powers of rows of A and columns of B.
+// The parts of both matrices, and the exponents of rows of A and columns of B.
 struct SplitParts {
   __half *a_high, *a_low, *b_high, *b_low;
-  int *row_powers, *column_powers;
+  int *row_exponents, *column_exponents;
 };
 struct SplitPlan : SplitParts {
   int64_t a_pitch;  // from row to row
   // All zero before and after.
-  unsigned *ticket, *largest, *found, *split;  // one; per column; each per strip
-  int slabs, strips, panel, panels;            // panel: strips per panel
-  int team, a_tasks;                           // warps that share a row of A
+  // The next task; of each column; of each strip, how many slabs are searched and split.
+  unsigned *ticket, *largest, *searched, *split;
+  int slabs, strips, panel, panels;  // panel: strips per panel
+  int team, a_tasks;                 // warps that share a row of A
   bool a_quads, b_quads;
 
   // Tasks in order: search panel 0, rows of A, search 1, split 0, search 2, split 1, ...
@@ -131,9 +134,9 @@ __device__ __forceinline__ void split_rows(const SplitPlan& plan, const Gemm& g,
   if (threadIdx.x % 32 == 0) warp_largest[warp] = largest;
   __syncthreads();
   for (int i = 0; i < team; ++i) largest = max(largest, warp_largest[warp / team * team + i]);
-  const int power = power_of(largest);
-  if (thread == 0 && row < g.m) plan.row_powers[row] = power;
-  const Scale scale = scale_down(power);
+  const int exponent = exponent_for(largest);
+  if (thread == 0 && row < g.m) plan.row_exponents[row] = exponent;
+  const Scale scale = scale_down(exponent);
   const auto store = [&](float4 x, int at) {
     if (at >= columns) return;  // the pitch is a multiple of 8
     const Parts parts = parts_of(scale(x.x), scale(x.y), scale(x.z), scale(x.w));
@@ -190,17 +193,17 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
                                 row + i * kWarps < g.k ? g.n : 0);
   draw();
   if (threadIdx.x < 32) {  // a warp that polls as one is faster than a lane that sleeps
-    const Count found(plan.found[strip]);
-    while (!__all_sync(~0u, found.load(cuda::memory_order_acquire) == unsigned(plan.slabs))) {
+    const Count searched(plan.searched[strip]);
+    while (!__all_sync(~0u, searched.load(cuda::memory_order_acquire) == unsigned(plan.slabs))) {
     }
   }
   __syncthreads();
   const uint4 largest = __ldcg(reinterpret_cast<const uint4*>(plan.largest + column));
-  const int4 powers = {power_of(largest.x), power_of(largest.y), power_of(largest.z),
-                       power_of(largest.w)};
-  if (slab == 0 && warp == 0) *reinterpret_cast<int4*>(plan.column_powers + column) = powers;
-  const Scale x = scale_down(powers.x), y = scale_down(powers.y), z = scale_down(powers.z),
-              w = scale_down(powers.w);
+  const int4 exponents = {exponent_for(largest.x), exponent_for(largest.y), exponent_for(largest.z),
+                          exponent_for(largest.w)};
+  if (slab == 0 && warp == 0) *reinterpret_cast<int4*>(plan.column_exponents + column) = exponents;
+  const Scale x = scale_down(exponents.x), y = scale_down(exponents.y), z = scale_down(exponents.z),
+              w = scale_down(exponents.w);
   if (column < (g.n + kChunk - 1) / kChunk * kChunk) {
     const int64_t chunk = int64_t(column / kChunk) * g.k;
 #pragma unroll
@@ -274,10 +277,10 @@ inline __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
     // The other warps continue meanwhile.
     if (threadIdx.x == 0 && columns) {
       if (search) {
-        Count(plan.found[strip]).fetch_add(1, cuda::memory_order_release);
+        Count(plan.searched[strip]).fetch_add(1, cuda::memory_order_release);
       } else if (Count(plan.split[strip]).fetch_add(1, cuda::memory_order_acq_rel) + 1 ==
                  unsigned(plan.slabs)) {  // the strip's last: zeros for the next time
-        plan.found[strip] = plan.split[strip] = 0;
+        plan.searched[strip] = plan.split[strip] = 0;
         for (int i = 0; i < kStrip; i += 4)
           *reinterpret_cast<uint4*>(&plan.largest[strip * kStrip + i]) = {};
       }

@@ -48,15 +48,15 @@ __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, in
 __device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
   return descriptor(tile, 16, 8 * 2 * kDepth, 2);
 }
-// B in chunks: the lower 16 rows of k of all chunks of the tile, then the upper. Strides are from
-// chunk to chunk and from 8 rows of k to the next.
+// B: each block of the cluster copies 16 of the stage's 32 rows of k, chunk after chunk. So a chunk
+// is 16 rows of 128 bytes here. Strides are from chunk to chunk and from 8 rows of k to the next.
 constexpr int kChunkBytes = 16 * 2 * kChunk;
 __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
   return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
 }
 
 // D[64 x n] = A[64 x 16] B[16 x n] by a warpgroup, plus the old D if `add`. A thread has n / 2
-// outputs.
+// outputs. The last operands: whether to add, the signs of A and B, and that B alone is transposed.
 __device__ __forceinline__ void wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(
@@ -129,14 +129,15 @@ __device__ __forceinline__ float sum_not_finite(const float* a, const float* b, 
 
 // The outputs of a warp's 16 rows whose row or column is not finite.
 template <int columns>
-__device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_powers,
-                                                 const int* column_powers, int first_row,
+__device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_exponents,
+                                                 const int* column_exponents, int first_row,
                                                  int first_column) {
   const int lane = threadIdx.x % 32;
   for (int row = first_row; row < min(first_row + 16, g.m); ++row)
     for (int at = first_column; at < min(first_column + columns, g.n); at += 32) {
       unsigned todo = __ballot_sync(
-          ~0u, at + lane < g.n && !finite(row_powers[row] + column_powers[at + lane]));
+          ~0u,
+          at + lane < g.n && !is_finite_exponent(row_exponents[row] + column_exponents[at + lane]));
       for (; todo != 0; todo &= todo - 1) {
         const int column = at + __ffs(todo) - 1;
         const float sum = sum_not_finite(g.a + row * g.lda, g.b + column, g.ldb, g.k);
@@ -152,14 +153,14 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 template <class T>
 __device__ __forceinline__ void store_sums(const Gemm& g, bool first_slice,
                                            const float (&sums)[T::kPasses][T::kOutputs],
-                                           const int* row_powers, const int* column_powers,
+                                           const int* row_exponents, const int* column_exponents,
                                            int first_row, int first_column, float* staged) {
   constexpr int kBatch = 8;  // rows whose loads are in flight together
   const float beta = first_slice ? g.beta : 1;
   const int lane = threadIdx.x % 32, r = lane / 4, rows = min(16, g.m - first_row);
   if (rows <= 0) return;
-  const int row_power = row_powers[first_row + min(lane, rows - 1)];
-  bool all_finite = finite(row_power);
+  const int row_exponent = row_exponents[first_row + min(lane, rows - 1)];
+  bool all_finite = is_finite_exponent(row_exponent);
   // Eights of columns are XORed with the row's number: then there are no bank conflicts.
   float2* own = reinterpret_cast<float2*>(staged + r * kStagedColumns + lane % 4 * 2);
 #pragma unroll
@@ -176,8 +177,8 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_slice,
     __syncwarp();
     const int column = first_column + i * kStagedColumns + lane;
     if (column - lane >= g.n) break;
-    const int column_power = column_powers[column];
-    all_finite &= finite(column_power) || column >= g.n;
+    const int column_exponent = column_exponents[column];
+    all_finite &= is_finite_exponent(column_exponent) || column >= g.n;
 #pragma unroll 1
     for (int row0 = 0; row0 < rows; row0 += kBatch) {
       float x[kBatch], values[kBatch] = {};
@@ -190,14 +191,14 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_slice,
       }
 #pragma unroll
       for (int row = 0; row < kBatch; ++row) {
-        const int power = __shfl_sync(~0u, row_power, row0 + row) + column_power;
-        update(values[row], g.alpha, times_power_of_two(x[row], power), beta);
-        if (inside(row) && finite(power)) c[row * g.ldc] = values[row];
+        const int exponent = __shfl_sync(~0u, row_exponent, row0 + row) + column_exponent;
+        update(values[row], g.alpha, times_power_of_two(x[row], exponent), beta);
+        if (inside(row) && is_finite_exponent(exponent)) c[row * g.ldc] = values[row];
       }
     }
   }
   if (first_slice && __any_sync(~0u, !all_finite))
-    store_not_finite<T::kColumns>(g, row_powers, column_powers, first_row, first_column);
+    store_not_finite<T::kColumns>(g, row_exponents, column_exponents, first_row, first_column);
 }
 
 // The first row and column of the outputs of block `rank`, of a pair of tiles one below the other.
@@ -208,7 +209,8 @@ __device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int colu
 }
 
 // The two consumer warpgroups take turns to issue their products, so that one adds up its sums
-// while the tensor cores work for the other. Warpgroup 0 is the first.
+// while the tensor cores work for the other. Warpgroup 0 is the first. Barrier g + 1 lets warpgroup
+// g go on once its 128 threads wait and the other 128 have arrived.
 __device__ __forceinline__ void wait_for_turn(int group) {
   if (group == 0)
     asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
@@ -229,7 +231,7 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
                                           int thread, const Ring<T::kStages>& ring,
                                           PipelineState<T::kStages>& state,
                                           const unsigned char* stages) {
-  constexpr int kNext16 = T::kBBytes / 2 >> 4;  // from 16 terms to the next, in B
+  constexpr int kNext16 = T::kBBytes / 2 >> 4;  // to the next 16 terms of B, in units of 16 bytes
   const unsigned char* stage = stages + state.stage * T::kStageBytes;
   const unsigned char *a = stage + group * (T::kABytes / 2), *b = stage + 2 * T::kABytes;
   const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + T::kABytes);
@@ -255,7 +257,7 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
     give_turn_to(group ^ 1);
     wgmma_wait_group();
     warpgroup_fence_operand(some);
-    if (pass == T::kPasses - 1) {
+    if (pass == T::kPasses - 1) {  // both blocks filled this stage: both learn that it is read
       if (thread < kCluster) arrive_remote(ring.empty[state.stage], thread);
       __syncwarp();
     }
@@ -270,8 +272,8 @@ template <int columns>
 __global__ void __launch_bounds__(kMultiplyThreads, 1)
     fp16_products(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
                   const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
-                  const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
-                  int k_tiles_per_slice, const Raster raster) {
+                  const int* row_exponents, const int* column_exponents,
+                  const __grid_constant__ Gemm g, int k_tiles_per_slice, const Raster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using T = WideTiles<columns>;
   __shared__ MBarrier barriers[2 * T::kStages];
@@ -324,7 +326,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
         float sums[T::kPasses][T::kOutputs] = {};
         for (int k_tile = begin; k_tile < min(begin + k_tiles_per_slice, k_tiles); ++k_tile)
           add_stage<T>(sums, group, thread, {full, empty}, state, stages);
-        store_sums<T>(g, begin == 0, sums, row_powers, column_powers, row + warp * 16, column,
+        store_sums<T>(g, begin == 0, sums, row_exponents, column_exponents, row + warp * 16, column,
                       staged);
       }
     }

@@ -27,10 +27,10 @@ Layout layout(int64_t m, int64_t n, int64_t k, const void* begin = nullptr) {
     part = reinterpret_cast<T*>(l.end);
     l.end += round_up(count * sizeof(T), 256);
   };
-  auto& [a_high, a_low, b_high, b_low, row_powers, column_powers] = l.parts;
+  auto& [a_high, a_low, b_high, b_low, row_exponents, column_exponents] = l.parts;
   const int64_t a = m * round_up(k, 8), b = round_up(n, kChunk) * k;
-  take(a_high, a), take(a_low, a), take(b_high, b), take(b_low, b), take(row_powers, m);
-  take(column_powers, round_up(n, kStrip));  // of whole strips
+  take(a_high, a), take(a_low, a), take(b_high, b), take(b_low, b), take(row_exponents, m);
+  take(column_exponents, round_up(n, kStrip));  // of whole strips
   return l;
 }
 constexpr int kTicketWords = 32;  // what follows is aligned
@@ -47,7 +47,8 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
   plan.panel = ceil_div(plan.strips, plan.panels);  // all about as wide
   plan.ticket = zeros;
   plan.largest = plan.ticket + kTicketWords;
-  plan.found = plan.largest + int64_t{plan.strips} * kStrip, plan.split = plan.found + plan.strips;
+  plan.searched = plan.largest + int64_t{plan.strips} * kStrip,
+  plan.split = plan.searched + plan.strips;
   const int held = 32 * 4 * kHeld;  // by a warp
   plan.team = g.k <= held ? 1 : g.k <= 4 * held ? 4 : kWarps;
   plan.a_tasks = ceil_div(g.m, kWarps / plan.team);
@@ -107,16 +108,31 @@ void multiply_parts(const Gemm& g, const SplitParts& parts, const Device& device
                     cudaStream_t stream) {
   const Multiply tiles = fastest_tiles(g.m, g.n, device);
   const auto a_map = [&](const __half* rows) {
-    return tensor_map({rows, 2, g.m, g.k, kRows, kDepth, 64, 2 * round_up(g.k, 8)});
+    return tensor_map({.data = rows,
+                       .element_bytes = 2,
+                       .rows = g.m,
+                       .columns = g.k,
+                       .box_rows = kRows,
+                       .box_columns = kDepth,
+                       .swizzle = 64,
+                       .row_bytes = 2 * round_up(g.k, 8)});
   };
   const auto b_map = [&](const __half* chunks) {
-    return tensor_map({chunks, 2, g.k, kChunk, kDepth / kCluster, kChunk, 128, 2 * kChunk,
-                       ceil_div(g.n, kChunk), tiles.chunks});
+    return tensor_map({.data = chunks,
+                       .element_bytes = 2,
+                       .rows = g.k,
+                       .columns = kChunk,
+                       .box_rows = kDepth / kCluster,
+                       .box_columns = kChunk,
+                       .swizzle = 128,
+                       .row_bytes = 2 * kChunk,
+                       .matrices = ceil_div(g.n, kChunk),
+                       .box_matrices = tiles.chunks});
   };
   allow(reinterpret_cast<const void*>(tiles.kernel), tiles.plan);
   launch(tiles.plan, {.programmatic = true}, stream, tiles.kernel, a_map(parts.a_high),
-         a_map(parts.a_low), b_map(parts.b_high), b_map(parts.b_low), parts.row_powers,
-         parts.column_powers, g, k_tiles_per_slice(g.m, g.n, g.k), tiles.pairs);
+         a_map(parts.a_low), b_map(parts.b_high), b_map(parts.b_low), parts.row_exponents,
+         parts.column_exponents, g, k_tiles_per_slice(g.m, g.n, g.k), tiles.pairs);
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
       for (int clusters = 1;;) {
         const int k_tiles = ceil_div(all_k_tiles, cluster_size * clusters);
         const double depth = std::min(double(k_tiles) * v.depth, double(ceil_div(k, 16)) * 16);
+        // Products as m16n8k8 of TF32 per tensor core (four per SM). BF16 takes as long.
         const double block_products = outputs * depth * 3 / 4096;
         const double blocks_of_sm = std::ceil(clusters * tiles / at_once);
         const double waves = std::ceil(blocks_of_sm / blocks);
