@@ -28,13 +28,14 @@ Implementation fastest(const Case& c, const Device& device) {
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side>::kRows;
   const bool small = few_rows && !kFullFrom.reached(c, device);
   if constexpr (side <= kMostStaged)
-    if (small || (few_rows && !aligned(c) && side == 3))
+    if (aligned(c) ? small : few_rows && (side == 3 || !kRowRingFrom.reached(c, device)))
       return chosen("staged_tiles", in_staged_tiles<side>());
   if constexpr (side > kMostUnrolled)
     if (small) return chosen("column", in_columns<side>());
   if (!aligned(c)) return chosen("row_ring", strips_by_ring<side>());
   if constexpr (side <= kMostUnrolled)
-    if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
+    if (few_rows && !kStripsFrom.reached(c, device) &&
+        (side >= 7 || kSmallTilesFrom.reached(c, device)))
       return chosen("small_tiles", in_small_tiles<side>());
   return chosen("from_l1", strips_from_l1<side>());
 }
@@ -177,7 +178,7 @@ Ladder ladder() {
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
       .problem = problem_of<Convolution>,
-      .crossovers = {kFullFrom, kStripsFrom, kSmallTilesFrom},
+      .crossovers = {kFullFrom, kRowRingFrom, kStripsFrom, kSmallTilesFrom},
       .memory = [](const Case& c) { return 24. * c["rows"] * c["columns"]; },
       .rungs = by_axis("filter", kFilters,
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),

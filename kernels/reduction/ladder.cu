@@ -41,10 +41,12 @@ Implementation tuned(const Case& c, const Device& device, auto make) {
         GridRule{.loads_per_thread = 8, .blocks_per_sm = 4, .equal_loads = true});
 }
 
-// One block for few elements, the most bytes in flight for many.
+// One block for few elements, or one cluster; the most bytes in flight for many.
 template <class Op>
 Implementation fastest_at(const Case& c, const Device& device) {
   if (c["elements"] <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
+  if (!kFlagsFrom.reached(c, device) && device.clusters_at_once[kCluster] > 0)
+    return chosen("cluster", clusters<Op>());
   if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Op>());
   return chosen("warp_votes", tuned<Op>(c, device, [&]<int threads, int loads>(GridRule rule) {
@@ -243,7 +245,8 @@ Ladder ladder() {
             return of_operation(c,
                                 [&]<class Op>(Op) { return problem_of<Reduction<Op>>(c, device); });
           },
-      .crossovers = {kLargerBlocksFrom, kMoreThreadsFrom, kMoreThreadsOfIntsFrom, kBulkRingFrom},
+      .crossovers = {kFlagsFrom, kLargerBlocksFrom, kMoreThreadsFrom, kMoreThreadsOfIntsFrom,
+                     kBulkRingFrom},
       .rungs = joined(by_axis("operation", {0, 1, 2},
                               {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()}),
                       peers()),

@@ -6,6 +6,13 @@
 namespace ladders::reduction {
 std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 
+/// Clusters that hold all elements, 2^16 each. One cluster is faster than flags on an H200, but not
+/// on an H100: there clusters start later. So without tuning no cluster is used.
+inline const Crossover kFlagsFrom{
+    "reduction.flags_from", 1,
+    [](const Case& c, const Device&) { return double((c["elements"] + 65535) / 65536); },
+    every({{1 << 15, 1 << 16, 1 << 17, 1 << 18}, {0, 1}})};
+
 /// Numbers of elements. As they grow: first blocks of 128 threads, then of 256, then twice as many
 /// threads per SM (ints in larger blocks, floats in more blocks), then a ring of bulk copies.
 /// Squares of ints take twice the registers, so they need another crossover to more threads.

@@ -23,12 +23,14 @@ struct Tile {
     return tile * kElements + 4 * (warp * 32 * kVectors + lane);
   }
 
+  // What the next launch reads again is evicted from the L2 with normal priority, else first.
+  template <bool read_again = false>
   __device__ __forceinline__ void load(const T* in, size_t count, size_t tile) {
     const size_t first = first_of(tile);
     if ((tile + 1) * kElements <= count) {
       const auto* wide = reinterpret_cast<const Vector*>(in + first);
 #pragma unroll
-      for (int j = 0; j < kVectors; ++j) v[j] = __ldcs(wide + 32 * j);
+      for (int j = 0; j < kVectors; ++j) v[j] = read_again ? wide[32 * j] : __ldcs(wide + 32 * j);
     } else {
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
@@ -104,7 +106,7 @@ struct Tile {
 template <class Type, int kThreads, int kVectors>
 __global__ void sum_wide_tiles(const Value<Type>* in, size_t count, Value<Type>* sums) {
   Tile<Type, kThreads, kVectors> tile;
-  tile.load(in, count, blockIdx.x);
+  tile.template load<true>(in, count, blockIdx.x);
   tile.scan([] {});
   if (threadIdx.x == 0) sums[blockIdx.x] = tile.sum;
 }
