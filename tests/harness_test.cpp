@@ -3,6 +3,7 @@
 // The harness's own logic, none of which needs a GPU.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -164,6 +165,15 @@ TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
   std::vector<double> modes;
   for (int i = 0; i < 401; ++i) modes.push_back((i < 202 ? 1 : 2) + 1e-4 * i);
   EXPECT_GT(median_noise(modes), 0.1);
+}
+
+TEST(Statistics, ARowUnderAPowerLimitTakesTheMeanOfItsSamples) {
+  Samples samples{.seconds = {1, 2, 6}};
+  EXPECT_EQ(samples.launch_seconds(), 2);
+  EXPECT_EQ(samples.noise(), median_noise({1, 2, 6}));
+  samples.settled = true;
+  EXPECT_EQ(samples.launch_seconds(), 3);
+  EXPECT_NEAR(samples.noise(), std::sqrt(7. / 3) / 3, 1e-12);  // of variance 7
 }
 
 TEST(Sampling, TheTimeOnTheDeviceIsThatOfAllLaunches) {

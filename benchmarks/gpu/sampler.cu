@@ -36,6 +36,7 @@ constexpr double kShortLaunch = 200e-6, kLongLaunch = 10e-3;  // seconds
 // A clock below this fraction of the highest so far is held down by a limit.
 constexpr double kFullClock = 0.97;
 constexpr double kClockInterval = 0.1;  // seconds; successive means show when the clock is steady
+constexpr int kMostMeans = 10;          // samples under a power limit
 constexpr std::chrono::milliseconds kIdleTime{300};  // three updates of power by Hopper's driver
 
 __global__ void empty_kernel() {}
@@ -259,24 +260,24 @@ class Sampler : public Meter {
       sm_clock_.stop();
       return sm_clock_.hz();
     };
-    const auto take_samples = [&](double wall_seconds) {
-      Sampling until = sampling;
-      until.wall_seconds = wall_seconds;
+    const auto take_samples = [&](const auto& enough) {
       reasons_ = ClockReasons(nvml);
       const auto begin = std::chrono::steady_clock::now();
       const double clock = clock_during([&] {
         do {
-          // enough_samples() sorts all samples, so it is called only after a tenth was added.
+          // enough() may sort all samples, so it is called only after a tenth was added.
           const size_t have = result.seconds.size();
           const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
           while (result.seconds.size() < goal) take_sample(enqueue, rounds, launches);
-        } while (!enough_samples(result.seconds, rounds * launches, until, seconds_since(begin)));
+        } while (!enough(result.seconds, seconds_since(begin)));
       });
       result.sm_clock_hz = clock;
       reasons_.add_to(result.counters);
       reasons_ = ClockReasons(nullptr);
     };
-    take_samples(sampling.wall_seconds);
+    take_samples([&](const std::vector<double>& seconds, double wall) {
+      return enough_samples(seconds, rounds * launches, sampling, wall);
+    });
     // On some machines the measured clock is up to 3 % above the driver's maximum.
     const auto maximum =
         nvml ? try_read([&] { return nvml->highest_sm_clock_hz(); }) : std::optional<double>();
@@ -284,10 +285,9 @@ class Sampler : public Meter {
         std::max(highest_clock_hz_, std::min(result.sm_clock_hz, maximum.value_or(INFINITY)));
     const bool is_held_down = result.sm_clock_hz < kFullClock * highest_clock_hz_;
     if (!checks_clock || !is_held_down || sampling.settle_seconds <= 0) return result;
-    // A power limit lowers the clock within half a second and then varies it. So these samples are
-    // discarded, and new ones are taken when the clock is steady. It may still alternate between
-    // two values, and the median of short samples would be at one of them. So each new sample is a
-    // mean over a longer time: kFewest of them take about `settle_seconds`.
+    // A power limit lowers the clock within half a second and then lets it swing, about once per
+    // second. So these samples are discarded, and new ones are taken when the clock is steady. Each
+    // is a mean over a tenth of `settle_seconds`, and it takes 5 to 10 of them.
     double sample_seconds = kClockInterval;  // wall time of a short sample
     settle(sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
@@ -298,9 +298,12 @@ class Sampler : public Meter {
       });
     });
     rounds *= std::max(
-        1, static_cast<int>(std::ceil(sampling.settle_seconds / kFewest / sample_seconds)));
-    result = {.measuring_seconds = result.measuring_seconds};
-    take_samples(0);
+        1, static_cast<int>(std::ceil(sampling.settle_seconds / kMostMeans / sample_seconds)));
+    result = {.measuring_seconds = result.measuring_seconds, .settled = true};
+    take_samples([&](const std::vector<double>& means, double) {
+      return means.size() >= kMostMeans ||
+             (means.size() >= kFewest && mean_noise(means) <= sampling.noise);
+    });
     return result;
   }
 

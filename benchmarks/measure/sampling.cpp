@@ -26,6 +26,10 @@ double quantile_of_sorted(const std::vector<double>& sorted, double fraction) {
                    position - double(below));
 }
 
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+}
+
 }  // namespace
 
 double quantile(std::vector<double> values, double fraction) {
@@ -40,6 +44,19 @@ double median_noise(std::vector<double> values) {
       quantile_of_sorted(values, 0.5 + reach) - quantile_of_sorted(values, 0.5 - reach);
   return width / 4 / quantile_of_sorted(values, 0.5);
 }
+
+double mean_noise(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const auto n = double(values.size());
+  return std::sqrt(squares / (n * (n - 1))) / mean;
+}
+
+double Samples::launch_seconds() const {
+  return settled ? mean_of(seconds) : quantile(seconds, 0.5);
+}
+double Samples::noise() const { return settled ? mean_noise(seconds) : median_noise(seconds); }
 
 bool enough_samples(const std::vector<double>& seconds, int launches, const Sampling& sampling,
                     double wall) {

@@ -16,7 +16,7 @@ struct Sampling {
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the median to reach
   double wall_seconds = 0.5;        ///< stop by then, but with kFewest samples at least
-  double settle_seconds = 5;        ///< to wait at most for a clock that is held down
+  double settle_seconds = 10;       ///< if the clock is held down: to wait and to sample, at most
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
   double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
   int exactly = 0;                  ///< take this many samples, whatever the rest says (0: not set)
@@ -39,11 +39,17 @@ struct Details {
 struct Samples {
   std::vector<double> seconds;   ///< of a launch, or the mean of several, in the order taken
   double measuring_seconds = 0;  ///< all of them, with the L2 flushes
+  bool settled = false;          ///< taken under a power limit, each the mean over some time
   int late = 0;                  ///< samples that may include host time
   double sm_clock_hz = 0;        ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;       ///< CPU time to emulate the launch
   std::map<std::string, double> counters;  ///< also of the energy and the hardware
   Details details;
+
+  /// The time of a launch: the median or, under a power limit, the mean. There the clock swings
+  /// about once per second, so that a mean over 5 s varies less than the median of five means.
+  double launch_seconds() const;
+  double noise() const;  ///< its relative standard error
 };
 
 /// Order statistics with linear interpolation; `fraction` in 0..1, `values` not empty. Ties are
@@ -54,6 +60,9 @@ double quantile(std::vector<double> values, double fraction);
 /// The relative standard error of the median: a quarter of its 95 % confidence interval, from order
 /// statistic n / 2 - sqrt(n) to n / 2 + sqrt(n). Large where the median lies between two modes.
 double median_noise(std::vector<double> values);
+
+/// The relative standard error of the mean of at least two `values`.
+double mean_noise(const std::vector<double>& values);
 
 /// Whether these `seconds` suffice, each the mean of `launches`, all taken in `wall` seconds.
 bool enough_samples(const std::vector<double>& seconds, int launches, const Sampling& sampling,

@@ -261,7 +261,7 @@ std::vector<std::map<std::string, double>> Study::count(const std::vector<Row>& 
 double Study::speed(const Row& row, const Measurement& measurement, Quantity quantity) const {
   const Work done = work(row, device_);
   return (quantity == Quantity::flops ? done.flops : done.bytes()) /
-         quantile(measurement.samples.seconds, 0.5);
+         measurement.samples.launch_seconds();
 }
 
 // Small cases have the roofs of all others, except a ceiling at the row's own case.

@@ -34,12 +34,13 @@ void set_times(benchmark::UserCounters& counters, const Row& row, const Study& s
   counters["measuring_seconds"] = m.samples.measuring_seconds;
   counters["min_seconds"] = std::ranges::min(seconds);
   counters["q1_seconds"] = quantile(seconds, 0.25);
-  counters["median_seconds"] = quantile(seconds, 0.5);
+  counters["median_seconds"] = m.samples.launch_seconds();
   counters["q3_seconds"] = quantile(seconds, 0.75);
-  counters["median_noise"] = median_noise(seconds);
+  counters["median_noise"] = m.samples.noise();
   if (const double clock = m.samples.sm_clock_hz; clock > 0) {
     counters["sm_clock_hz"] = clock;
-    if (done.loads > 0) counters["cycles_per_load"] = quantile(seconds, 0.5) * clock / done.loads;
+    if (done.loads > 0)
+      counters["cycles_per_load"] = m.samples.launch_seconds() * clock / done.loads;
     if (clock < 0.9 * study.device().sm_clock_hz) counters["throttled"] = 1;
   }
 }
@@ -205,7 +206,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     Measurement& m = timed.measurement;
     ++outcome.measured;
     if (profile) return skip(state, "profiled, not timed");
-    run_once(state, kEmulated ? m.samples.host_seconds : quantile(m.samples.seconds, 0.5));
+    run_once(state, kEmulated ? m.samples.host_seconds : m.samples.launch_seconds());
     set_counters(state.counters, row, study, m, !options.plans);
     if (options.tune) {
       const Crossover& crossover = crossover_of(row);
