@@ -110,11 +110,12 @@ Study::Kept& Study::kept(const Row& row, size_t problems) {
 }
 
 std::vector<Problem*> Study::problems_to_time(const Row& row) {
-  constexpr size_t kMost = 16, kBytes = 256 << 20;
+  constexpr size_t kMost = 16, kBytes = size_t{4} << 30;
   const size_t bytes = std::max<size_t>(kept(row, 1).bytes, 1);
   const bool one = kEmulated || !sampling_.cold || sampling_.profile;
+  const size_t room = std::min<size_t>(kBytes, device_.memory_bytes / 8);
   // A power of two: the sixteen launches of a sample use all problems equally often.
-  const size_t problems = one ? 1 : std::bit_floor(std::clamp<size_t>(kBytes / bytes, 1, kMost));
+  const size_t problems = one ? 1 : std::bit_floor(std::clamp<size_t>(room / bytes, 1, kMost));
   std::vector<Problem*> result;
   for (const auto& problem : kept(row, problems).problems) result.push_back(problem.get());
   return result;

@@ -11,7 +11,7 @@ std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 inline const Crossover kFlagsFrom{
     "reduction.flags_from", 1,
     [](const Case& c, const Device&) { return double((c["elements"] + 65535) / 65536); },
-    every({{1 << 15, 1 << 16, 1 << 17, 1 << 18}, {0, 1}})};
+    every({{1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19}, {0, 1}})};
 
 /// Numbers of elements. As they grow: first blocks of 128 threads, then of 256, then twice as many
 /// threads per SM (ints in larger blocks, floats in more blocks), then a ring of bulk copies.
