@@ -24,7 +24,7 @@ Below, t is the median time of the row. A roof is the best row of that name in t
   busy as wgmma does, at two thirds of its speed.
 - atomics: the larger of two shares. One is sectors / t over the highest rate of any roof; the other
   is the utilisation of the busiest L2 slice over the highest of any roof, at most 1.
-- block launches: blocks / t over the highest rate of any roof.
+- block launches: blocks / t over the highest rate of any roof of DRAM.
 - launch: the time of an empty kernel (`launch_nanoseconds`) over t.
 - power: the power of launches back to back, over the board's limit.
 
@@ -40,8 +40,9 @@ The limiter is found by these rules, of which the first that applies counts:
    instruction takes an issue slot. So issue slots yield to a limit on the SM that reaches four
    fifths of their share, and to a larger share of any limit off the SM.
 4. Latency: warps wait. The longest stall is named, with its share of their cycles, and so is an
-   occupancy below one half. Where warps wait for a full queue, the limiter is called unexplained:
-   something without a roof here limits the row. The two largest shares are named then.
+   occupancy below one half. Where warps wait for a full queue or for stores to drain, the limiter
+   is called unexplained: something without a roof here limits the row. The two largest shares are
+   named then.
 
 What this cannot see:
 
