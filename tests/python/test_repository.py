@@ -22,6 +22,13 @@ TABLES = sorted((ROOT / "results").glob("*/tables.md"))
 FIGURES = sorted((ROOT / "plots").rglob("*.svg"))
 
 
+TOP = set(
+    ".ci .clang-format .github .gitignore CMakeLists.txt CMakePresets.json LICENSE README.md "
+    "benchmarks cmake docs emulator kernels mkdocs.yml plots pyproject.toml results scripts "
+    "tests".split()
+)
+
+
 def anchors(document: Path) -> set[str]:
     """The fragments that headings can be linked by."""
     found = re.findall(r"^#+ (.*)", document.read_text(encoding="utf-8"), re.MULTILINE)
@@ -62,6 +69,15 @@ def test_the_site_of_the_documents_has_no_broken_link():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (ROOT / "build/site/html/docs/ladders/transpose/index.html").exists()
+
+
+def test_no_stray_file_lies_at_the_top():
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    assert {name.split("/")[0] for name in done.stdout.splitlines()} == TOP
 
 
 def test_the_readme_is_short():
