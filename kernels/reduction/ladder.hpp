@@ -6,8 +6,8 @@
 namespace ladders::reduction {
 std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 
-/// Clusters that hold all elements, 2^16 each. One cluster is faster than flags on an H200, but not
-/// on an H100: there clusters start later. So without tuning no cluster is used.
+/// Clusters that hold all elements, 2^16 each. One cluster is faster than flags on an H200, but
+/// slower on an H100. So without tuning no cluster is used.
 inline const Crossover kFlagsFrom{
     "reduction.flags_from", 1,
     [](const Case& c, const Device&) { return double((c["elements"] + 65535) / 65536); },
