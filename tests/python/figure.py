@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What tests of figures share: what of a document to draw, and what is then seen."""
 
+import suite
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -9,11 +10,7 @@ Seen = list[tuple[Text, Bbox]]
 
 
 def only(document: dict, *ladders: str) -> dict:
-    starts = tuple(f"{ladder}/" for ladder in (*ladders, "roof"))
-    return {
-        **document,
-        "benchmarks": [row for row in document["benchmarks"] if row["name"].startswith(starts)],
-    }
+    return suite.only(document, *(f"{ladder}/" for ladder in (*ladders, "roof")))
 
 
 def texts(axes) -> list[str]:

@@ -333,6 +333,12 @@ def document(scale: float = 1.0, **context: str) -> dict[str, Any]:
     return {"context": base | context, "benchmarks": rows(scale)}
 
 
+def only(document: dict[str, Any], *prefixes: str) -> dict[str, Any]:
+    """Return a copy of a file that has only the rows whose names start so."""
+    kept = [each for each in document["benchmarks"] if each["name"].startswith(prefixes)]
+    return {**document, "benchmarks": kept}
+
+
 def write(path: Path, content: dict[str, Any] | None = None) -> Path:
     """Write a results file, by default the whole suite, and return its path."""
     path.write_text(json.dumps(content or document()), encoding="utf-8")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import suite
+from comparison import FAILED, SKIPPED, document, timed
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.stats.references import read
-from test_compare import FAILED, SKIPPED, document, timed
 
 ROOT = Path(__file__).parents[2]
 

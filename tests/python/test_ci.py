@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import emulated
 import pytest
 import suite
+from comparison import FAILED, document, timed
 from conftest import ROOT
 from fake_program import compiled
 from ladder.commands.cli import main
-from test_compare import FAILED, document, timed
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 WORKFLOWS = sorted((ROOT / ".github").rglob("*.yml"))

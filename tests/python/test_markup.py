@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 import suite
+from comparison import document
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report.markdown import aligned, code, escape, table
 from ladder.report.plots import style
 from markdown_it import MarkdownIt
-from test_compare import document
 
 MARKS = [
     "Run<`anonymous-namespace'::Fast`, *x*>",

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 import suite
+from comparison import FAILED, document, timed
 from fake_program import Fake
 from ladder.commands.cli import main
 from ladder.stats import noise
-from test_compare import document, timed
 
 # Rows of three processes, in us: an even one, one that a process saw 4 % slower, a late failure.
 TIMES = {"quiet": (10.0, 10.01, 10.0), "noisy": (10.0, 10.0, 10.4), "once": (5.0, None, None)}
-FAILED = {"error_occurred": True, "error_message": "wrong"}
 
 
 def run_of(number: int, **context: str) -> dict:

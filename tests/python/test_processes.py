@@ -6,8 +6,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 import suite
+from comparison import FAILED, SKIPPED, document, timed
 from ladder.commands.cli import main
-from test_compare import FAILED, SKIPPED, document, timed
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 import suite
+from comparison import FAILED, SKIPPED, document, timed
 from conftest import ROOT
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report import comparison_text, summary
 from ladder.report.html import charts
-from test_compare import FAILED, SKIPPED, document, timed
 
 VOID = {"meta", "link", "input", "br", "wbr", "path", "use", "rect"}
 ATTACKS = (

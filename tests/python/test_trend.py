@@ -10,11 +10,11 @@ import calibration
 import numpy as np
 import pytest
 import suite
+from comparison import SKIPPED, document, timed
 from ladder.commands.cli import main
 from ladder.stats import trend
 from ladder.stats.interval import Process
 from ladder.stats.verdicts import Rules, Side
-from test_compare import SKIPPED, document, timed
 
 ROWS, RUNS = 200, 20
 FULL, WOBBLE = 200.0, (0, 2, -1, 1, -2, 0, 1, -1, 2, 0)  # us, and thousandths of them
