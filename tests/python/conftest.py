@@ -17,11 +17,13 @@ from types import SimpleNamespace
 import emulated
 import pytest
 import suite
+from comparison import document
 from fake_program import Fake
 from ladder.io.results import Results, load_results
 from ladder.measure import process
 
 ROOT = Path(__file__).resolve().parents[2]
+SHA = "0123456789abcdef0123456789abcdef01234567"
 
 gc.set_threshold(1_000_000)  # searches for garbage take a tenth of the tests' time
 
@@ -104,6 +106,22 @@ def draw(monkeypatch, tmp_path):
         return figures, said
 
     return drawn
+
+
+@pytest.fixture
+def artifacts(tmp_path):
+    """Lay out what was downloaded of a GPU; return its folder."""
+
+    def make(gpu: str, base: dict, head: dict, ended: str | None = "0", sha: str = SHA) -> Path:
+        folder = tmp_path / "in" / f"bench-{gpu}-{sha}"
+        folder.mkdir(parents=True)
+        for side, rows in (("base", base), ("head", head)):
+            suite.write(folder / f"{side}.json", document(rows, gpu_name=f"NVIDIA {gpu.upper()}"))
+        if ended is not None:
+            (folder / "exit_code").write_text(f"{ended}\n")
+        return folder
+
+    return make
 
 
 @pytest.fixture
