@@ -141,22 +141,6 @@ def test_other_commands_name_a_broken_file_too(tmp_path, capsys, command):
     assert err.startswith(f"ladder: {broken}: truncated or not JSON")
 
 
-def test_missing_files_and_empty_directories(tmp_path, capsys):
-    assert main(["table", str(tmp_path / "no.json")]) == 3
-    assert capsys.readouterr().err == f"ladder: {tmp_path / 'no.json'}: No such file or directory\n"
-    assert main(["table", str(tmp_path)]) == 3
-    assert capsys.readouterr().err == f"ladder: {tmp_path}: no *.json below this directory\n"
-
-
-def test_a_directory_without_results_beside_others_is_left_out(tmp_path, capsys, whole):
-    (tmp_path / "tuned").mkdir()
-    (tmp_path / "tuned" / "tuning.toml").write_text("gpu = 'NVIDIA L4'\n")
-    assert main(["matrix", str(tmp_path / "tuned"), str(whole)]) == 0
-    out, err = capsys.readouterr()
-    assert out
-    assert err.startswith(f"ladder: note: {tmp_path / 'tuned'}: no results, left out\n")
-
-
 @pytest.mark.parametrize("command", ["plot", "table", "compare"])
 def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, whole, command):
     broken = tmp_path / "broken.json"
@@ -179,7 +163,6 @@ def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, 
         ["table", "x", "--filter", "("],
         ["compare", "x", "y", "--threshold", "-1"],
         ["compare", "x", "y", "--threshold", "nan"],
-        ["compare", "x", "y", "--threshold", "abc"],
         ["predict", "x"],
         ["counters", "--profile", "x"],
         ["table", "x", "--bogus"],
@@ -220,13 +203,6 @@ def test_a_reader_that_leaves_early_is_no_error(ladder, whole):
     assert done.returncode == 141  # what a shell reports for SIGPIPE; 1 would mean a regression
 
 
-def test_byte_order_marks_are_read(tmp_path, capsys):
-    file = suite.write(tmp_path / "a.json", json.loads(GOOD))
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert main(["table", str(file)]) == 0
-    assert "| `a` | 1.00 ns |" in capsys.readouterr().out
-
-
 def test_a_full_disk_is_no_regression(ladder, data):
     file = data / "v1_8_3.json"
     with Path("/dev/full").open("w") as full:
@@ -241,8 +217,9 @@ def test_a_full_disk_is_no_regression(ladder, data):
 
 
 def test_a_threshold_that_is_no_number_is_named(capsys):
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as stop:
         main(["compare", "x", "y", "--threshold", "abc"])
+    assert stop.value.code == 2
     told = "argument --threshold: 'abc' is not a fraction of zero or more"
     assert capsys.readouterr().err == f"ladder: error: {told} (see ladder compare --help)\n"
 
@@ -264,13 +241,12 @@ ABSURD = ["-1.0", "0.0", "5e-324", "1e308", "NaN", "Infinity", "null", '"fast"']
     ],
 )
 def test_absurd_figures_end_in_no_traceback(tmp_path, whole, capsys, key, value):
-    document = suite.document()
-    rows = [r for r in document["benchmarks"] if r["name"].startswith(("sgemm/tiled/", "roof/"))]
-    for row in rows:
+    document = suite.only(suite.document(), "sgemm/tiled/", "roof/")
+    for row in document["benchmarks"]:
         row[key] = "@"
         if key == "real_time":
             row.pop("median_seconds", None)
-    text = json.dumps(document | {"benchmarks": rows}).replace('"@"', value)
+    text = json.dumps(document).replace('"@"', value)
     file = tmp_path / "bad.json"
     file.write_text(text)
     assert main(["table", str(file)]) == 0

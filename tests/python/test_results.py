@@ -144,6 +144,21 @@ def test_other_suites_of_two_machines_stay_apart_but_not_of_two_containers(data,
     assert len(load_results(tmp_path)) == 4
 
 
+def test_a_file_of_other_shapes_leaves_the_headlines_of_a_study(tmp_path):
+    """With --shape a program's headlines are of those shapes; files come in any order."""
+    other = suite.document(cases="full transpose:rows=77")
+    ladders = json.loads(other["context"]["ladders"])
+    for ladder in ladders:
+        ladder["headline"] = "of another shape"
+    other["context"]["ladders"] = json.dumps(ladders)
+    wanted = {ladder["name"]: ladder["headline"] for ladder in suite.CATALOGUE}
+    for pair in ((suite.document(), other), (other, suite.document())):
+        for name, made in zip(("a.json", "b.json"), pair, strict=True):
+            (tmp_path / name).write_text(json.dumps(made))
+        (found,) = load_results([tmp_path])
+        assert {ladder.name: ladder.headline for ladder in found.ladders} == wanted
+
+
 def test_a_file_named_twice_is_read_once(data):
     file = data / "v1_9_1.json"
     assert package.load([file, file])["repetitions"].max() == 3
