@@ -19,8 +19,10 @@ import pytest
 import suite
 from comparison import document
 from fake_program import Fake
+from ladder.commands.cli import main
 from ladder.io.results import Results, load_results
 from ladder.measure import process
+from page import Page, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -106,6 +108,35 @@ def draw(monkeypatch, tmp_path):
         return figures, said
 
     return drawn
+
+
+@pytest.fixture
+def report(tmp_path, capsys):
+    """Report documents, with those of a base or without."""
+
+    def make(*heads: dict, base: dict | None = None, options: tuple = ()) -> Report:
+        files = [str(suite.write(tmp_path / f"{i}.json", d)) for i, d in enumerate(heads)]
+        given = ["--base", str(suite.write(tmp_path / "base.json", base))] if base else []
+        code = main(["report", *files, "-o", str(tmp_path / "out"), *given, *map(str, options)])
+        return Report(code, tmp_path / "out", capsys.readouterr().err)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def transposed(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of two ladders of the suite, with figures, made once."""
+    folder = tmp_path_factory.mktemp("report")
+    content = suite.only(suite.document(), "transpose/", "sgemm/", "roof/")
+    path = suite.write(folder / "h200.json", content)
+    made = Report(main(["report", str(path), "-o", str(folder / "out")]), folder / "out")
+    assert made.code == 0
+    return made
+
+
+@pytest.fixture(scope="session")
+def page(transposed: Report) -> Page:
+    return transposed.page
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import suite
 from ladder.commands.cli import main
-from test_report import ATTACKS, hostile
+from page import ATTACKS, hostile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no Python package playwright")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -28,10 +28,7 @@ def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("browser")
     heads = [suite.document(), suite.document(0.5, gpu_name="NVIDIA A100", gpu_uuid="other")]
     for i, head in enumerate([*heads, suite.document(1.1)]):
-        head["benchmarks"] = [
-            r for r in head["benchmarks"] if r["name"].startswith(("sgemm/", "roof/"))
-        ]
-        suite.write(folder / f"{i}.json", head)
+        suite.write(folder / f"{i}.json", suite.only(head, "sgemm/", "roof/"))
     files = [str(folder / "0.json"), str(folder / "1.json")]
     base = ["--base", str(folder / "2.json")]
     assert main(["report", *files, *base, "-o", str(folder / "gpus")]) == 1
