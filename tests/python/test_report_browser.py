@@ -118,7 +118,9 @@ def test_tables_sort_by_keyboard_and_filter(page):
 
     page.get_by_label("Filter").and_(page.locator(":visible")).fill("tile K:77")
     assert column(page, "rung") == ["register_tile", "tiled"]  # still by speed
-    assert page.locator(".rows:visible output").inner_text() == "2 of 48 rows"
+    count = page.locator(".rows:visible output")
+    assert count.inner_text() == "2 of 48 rows"
+    assert count.get_attribute("aria-live") == "polite"
 
 
 def test_points_tell_what_they_are_and_lead_to_their_rung(page):
