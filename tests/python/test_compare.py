@@ -21,12 +21,6 @@ def compared(tmp_path, capsys):
     return compare
 
 
-TERMS = "threshold 1%, 95% intervals"
-SUPPOSED = (
-    "note: one process per side: runs are assumed to differ by 0.5% and 200 ns; "
-    "several processes measure it: 'ladder run --base OLD --processes 3 -o DIR NEW', or more files "
-    "per side"
-)
 VERDICTS = {  # base, head, verdict, exit code
     "faster": (timed(100), timed(90), "FASTER", 0),
     "slower": (timed(100), timed(110), "SLOWER", 1),
@@ -215,81 +209,6 @@ def test_the_geometric_mean_is_of_all_rows_in_time_that_both_measured(compared):
     assert report["geometric_mean"] is None
 
 
-def test_gate_is_compare_quiet(tmp_path, capsys):
-    made = (document({"x": 100.0}), document({"x": 200.0}))
-    files = [str(suite.write(tmp_path / f"{i}.json", d)) for i, d in enumerate(made)]
-    told = []
-    for command in (["gate"], ["compare", "--quiet"]):
-        assert main([*command, *files]) == 1
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1]
-    assert told[0].startswith("regression: 1 SLOWER (")
-
-
-def test_a_gpu_that_did_not_report_is_missing(tmp_path, capsys):
-    for side in ("base", "head"):
-        (tmp_path / side).mkdir()
-        suite.write(tmp_path / side / "a.json", document({"x": 10.0}))
-    suite.write(tmp_path / "base" / "b.json", document({"x": 9.0}, gpu_name="NVIDIA L4"))
-    code = main(["compare", str(tmp_path / "base"), str(tmp_path / "head")])
-    assert code == 4
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("MISSING") and "NVIDIA L4: x" in line for line in lines)
-
-
-def test_many_rows_of_a_rung_that_one_side_lacks_take_one_line(tmp_path, capsys):
-    ours = {f"scan/tiled/n:{n}/type:int": 10.0 for n in range(5)}
-    theirs = {f"ns::sort/{n}": 10.0 for n in range(4)} | {f"ns::find/{n}": 10.0 for n in range(3)}
-    sides = (document({"x": 10.0} | ours), document({"x": 10.0} | theirs))
-    files = [str(suite.write(tmp_path / f"{i}.json", d)) for i, d in enumerate(sides)]
-    assert main(["compare", *files]) == 4
-    _, *listed = capsys.readouterr().out.splitlines()[:6]
-    assert [line.split()[1] for line in listed] == [
-        "scan/tiled/n:0/type:int",
-        "ns::sort/0",
-        *(f"ns::find/{n}" for n in range(3)),
-    ]
-    assert listed[0].endswith("and 4 more rows of scan/tiled (--all)")
-    assert listed[1].endswith("and 3 more rows of ns::sort (--all)")
-    assert main(["compare", *files, "--all"]) == 4
-    out = capsys.readouterr().out
-    assert all(name in out for name in [*ours, *theirs])
-    assert "5 MISSING, 1 NOISY, 7 NEW" in out
-
-
-@pytest.mark.parametrize("values", [(-5, -4, 0, 5), (1.5, 2.5, 3, 4), ("1k", "4k", "2M", 8)])
-def test_rows_of_a_family_are_told_by_any_argument(tmp_path, capsys, values):
-    lost = {f"BM/{value}": 10.0 for value in values}
-    files = [
-        str(suite.write(tmp_path / f"{i}.json", document({"x": 10.0} | rows)))
-        for i, rows in enumerate((lost, {}))
-    ]
-    assert main(["compare", *files]) == 4
-    assert "and 3 more rows of BM (--all)\n" in capsys.readouterr().out
-
-
-def test_rows_that_no_side_lacks_are_never_put_in_one_line(tmp_path, capsys):
-    slow = {f"BM/{n}": timed(100) for n in range(5)}
-    files = [
-        str(suite.write(tmp_path / f"{i}.json", document(rows)))
-        for i, rows in enumerate((slow, {name: timed(120) for name in slow}))
-    ]
-    assert main(["compare", *files]) == 1
-    out = capsys.readouterr().out
-    assert out.count("SLOWER  ") == 5
-    assert "more rows" not in out
-
-
-def test_remarks_are_escaped_in_markdown_as_cells_are(tmp_path, capsys):
-    files = [
-        str(suite.write(tmp_path / f"{i}.json", document({"x": 1.0}, driver_version=version)))
-        for i, version in enumerate(("13<b>", "12|*"))
-    ]
-    assert main(["compare", *files, "--format", "markdown"]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first == r"- note: driver_version: 13\<b\> in base, 12\|\* in head"
-
-
 def test_a_few_slow_rows_of_a_suite_may_be_chance(compared):
     """A change that a single row shows, and that one of 200 equal rows shows now and then."""
     quiet = {f"row/{i}": timed(100) for i in range(200)}
@@ -356,73 +275,6 @@ def test_counters_on_one_side_alone_are_noted(compared, base, head, told):
     assert code == 0
     assert len(report["notes"]) == bool(told)
     assert all(note.startswith(f"hardware_counters: {told}") for note in report["notes"])
-
-
-def test_other_suites_compare(data, capsys):
-    file = str(data / "foreign.json")
-    assert main(["compare", file, file]) == 0
-    out = capsys.readouterr().out
-    assert out.endswith("1 ERROR, 4 NOISY (threshold 1%, 95% intervals, 1 process per side)\n")
-
-
-def test_only_changes_are_listed_unless_all_are_wanted(tmp_path, capsys):
-    base = {
-        "same": timed(1000),
-        "never": SKIPPED,
-        "gone": timed(1),
-        "bad": FAILED,
-        "slow": timed(100),
-    }
-    head = {
-        "same": timed(1000),
-        "never": SKIPPED,
-        "gone": SKIPPED,
-        "bad": SKIPPED,
-        "slow": timed(110),
-    }
-    files = [
-        str(suite.write(tmp_path / f"{i}.json", document(rows)))
-        for i, rows in enumerate((base, head))
-    ]
-    # What is listed alone begins with the worst.
-    summary = f"1 SLOWER, 3 SKIPPED, 1 SAME ({TERMS}, 1 process per side)"
-    for options, names in (([], ["slow", "gone", "bad"]), (["--all"], list(base))):
-        assert main(["compare", *files, *options]) == 1
-        header, *rows, note, mean, last = capsys.readouterr().out.splitlines()
-        assert header.startswith("verdict")
-        assert ([row.split()[1] for row in rows], note, last) == (names, SUPPOSED, summary)
-        assert mean == "geometric mean of 2 ratios: 0.953"
-        assert main(["compare", *files, *options, "--format", "markdown"]) == 1
-        first, second, third, *table = capsys.readouterr().out.splitlines()
-        assert (first, second, third) == (f"- {SUPPOSED}", f"- {mean}", f"- {summary}")
-        assert [row.split(" | ")[1] for row in table[3:]] == names
-    assert main(["compare", *files, "--format", "json"]) == 1
-    assert len(json.loads(capsys.readouterr().out)["changes"]) == len(base)
-
-
-def test_the_report_comes_before_the_exit_as_a_process(ladder, whole, tmp_path):
-    slower = suite.write(tmp_path / "slower.json", suite.document(0.9))
-    done = ladder("compare", whole, slower, "--format", "markdown", "--filter", "^sgemm/")
-    assert done.returncode == 1
-    assert done.stderr == ""
-    assert f"- 48 SLOWER ({TERMS}, 1 process per side)\n" in done.stdout
-    assert "| SLOWER | sgemm/tiled/m:4096/n:4096/k:4096 |" in done.stdout
-
-
-def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
-    """Of short rows one process cannot even tell that."""
-    assert main(["compare", str(whole), str(whole)]) == 0
-    out = capsys.readouterr().out.splitlines()
-    summary = f"167 NOISY, 25 SKIPPED, 348 SAME ({TERMS}, 1 process per side)"
-    same = "base and head are the same files"
-    told = f"note: {same}: nothing changed, and NOISY rows tell of noise alone"
-    assert out == [told, SUPPOSED, "geometric mean of 515 ratios: 1.000", summary]
-    short = sum(row["real_time"] < 40 for row in suite.rows() if "skipped" not in row)
-    assert short == 167
-    assert main(["gate", str(whole), str(whole)]) == 0
-    line = capsys.readouterr().out
-    assert line.startswith(f"pass: {summary}, {same}; one process per side rests on assumptions")
-    assert "'ladder run --base OLD --processes 3 -o DIR NEW'" in line
 
 
 def test_a_file_against_itself_is_told_of_whatever_its_name(compared):
