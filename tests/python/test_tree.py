@@ -4,83 +4,20 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import json
 import math
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 import suite
-from conftest import committed
 from ladder.analysis.study import Study, studies
 from ladder.commands.cli import main
-from ladder.io.results import Results, load_results
-from ladder.model.catalogue import Ladder, parse
+from ladder.io.results import load_results
+from ladder.model.catalogue import parse
 from ladder.model.ceilings import PERCENT, Ceilings
 from ladder.report import speed_tables, tree
-
-ROOT = Path(__file__).resolve().parents[2]
-ROOFS = {"read": 4e12, "bf16": 9e14}
-LEVEL = 0.98  # of another speed: what is level with it
-THROTTLED_LEVEL = 0.96  # likewise, under a power limit (docs/power.md)
-CHOICE_LEVEL = 0.97  # likewise, for a choice: two rows of one small kernel can differ by as much
-CATALOGUE = [
-    {
-        "name": "roof",
-        "title": "Roofs",
-        "quantity": "bytes",
-        "axes": [],
-        "rungs": [suite.rung(name, f"{name}.", "ceiling") for name in ROOFS],
-    },
-    {
-        "name": "mul",
-        "title": "Products",
-        "quantity": "flops",
-        "axes": suite.axes("n"),
-        "headline": "n:64",
-        "ceiling": "roof/read",
-        "rungs": [
-            suite.rung("serial", "On the host."),
-            suite.rung("naive", "A thread an output."),
-            suite.rung("tiled", "Tiles.", builds_on="naive"),
-            suite.rung("ring", "A ring.", builds_on="tiled", shows="What a ring costs."),
-            suite.rung(
-                "split",
-                "Pairs.",
-                builds_on="tiled",
-                meant_for=["n:64"],
-                ceilings=[
-                    {"rung": "roof/bf16", "products": 3},
-                    {"rung": "roof/read", "products": 1, "quantity": "bytes"},
-                ],
-            ),
-            suite.rung("fastest", "The fastest.", "choice"),
-        ],
-    },
-]
-SPEEDS = {  # TFLOP/s at 8 and 64
-    "serial": (0.01, 0.02),
-    "naive": (1.0, 2.0),
-    "tiled": (2.0, 10.0),
-    "ring": (1.5, 9.5),
-    "split": (1.0, 50.0),
-    "fastest": (2.0, 49.5),
-}
-CHOSEN = {8: "tiled", 64: "split"}
-
-
-def document() -> dict[str, Any]:
-    rows = [suite.row(f"roof/{name}", speed, 1e10) for name, speed in ROOFS.items()]
-    rows[1]["flops_per_second"] = rows[1].pop("bytes_per_second")
-    for name, speeds in SPEEDS.items():
-        for n, speed in zip(CHOSEN, speeds, strict=True):
-            made = suite.row(f"mul/{name}/n:{n}", speed * 1e12, 1e9, 1e9, bytes=1e7)
-            rows.append(made | {"label": f"chosen:{CHOSEN[n]}"} if name == "fastest" else made)
-    context = suite.document()["context"] | {"ladders": json.dumps(CATALOGUE)}
-    return {"context": context, "benchmarks": rows}
+from products import CATALOGUE, SPEEDS, cells, document
 
 
 @pytest.fixture
@@ -91,15 +28,6 @@ def file(tmp_path) -> str:
 @pytest.fixture
 def study(file) -> Study:
     return studies(*load_results(file))[1]
-
-
-def cells(text: str) -> dict[str, list[str]]:
-    """Rows of a Markdown table by the rung they begin with."""
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return {row[0].removeprefix("| ").strip("`"): row for row in rows}
-
-
-# The tree
 
 
 @pytest.mark.parametrize(("ring", "best"), [(2.009, "tiled"), (2.011, "ring")])
@@ -301,160 +229,3 @@ def test_percents_are_filled_in_from_the_ceilings_of_what_was_chosen():
     ceilings.fill(rows)
     assert rows[name(64)][0][PERCENT] == pytest.approx(100 * 49.5 / 300)
     assert PERCENT not in rows[name(8)][0]
-
-
-# Samples that may have waited for the host
-
-
-def test_late_samples_are_marked_and_explained(tmp_path, capsys):
-    made = document()
-    for row in made["benchmarks"]:
-        if row["name"].startswith("mul/tiled/"):
-            row["late_samples"] = 3.0
-        elif row["name"].startswith("mul/split/"):
-            row |= {"late_samples": 1.0, "throttled": 1.0}
-    file = str(suite.write(tmp_path / "late.json", made))
-    assert main(["table", file]) == 0
-    out = capsys.readouterr().out
-    told = "in some samples the GPU may have waited for the host"
-    assert {"2.00‡", "10.0‡"} <= set(cells(out)["tiled"])
-    assert f"- ‡ `tiled`, `split`: {told} (n 8; n 64)" in out  # a line per reason, not per rung
-    assert f"- ‡ {told}\n" in out  # of the overview, whose best rung has it
-    assert "50.0†‡" in cells(out)["split"]
-    assert main(["matrix", file, "--ladder", "mul"]) == 0
-    assert f"‡: {told}" in capsys.readouterr().out
-
-
-def test_late_samples_of_repetitions_add_up(tmp_path):
-    made = document()
-    row = made["benchmarks"][-1]
-    made["benchmarks"] += [row | {"late_samples": 2.0}, row | {"late_samples": 3.0}]
-    (results,) = load_results(suite.write(tmp_path / "b.json", made))
-    assert results.rows[-1].late_samples == 5
-
-
-# The committed studies
-
-
-def trees() -> list[tuple[str, Results, Ladder]]:
-    """The trees of the committed studies, or why there are none."""
-    found = [
-        (file.parent.name, committed(file.parent.name), ladder)
-        for file in sorted((ROOT / "results").glob("*/study.json*"))
-        if committed(file.parent.name).source == "timed"
-        for ladder in committed(file.parent.name).ladders
-        if ladder.is_tree
-    ]
-    if not found:
-        why = pytest.mark.skip(reason="no committed study says what its rungs build on")
-        return [pytest.param("", None, None, marks=why)]
-    return [pytest.param(*each, id=f"{each[0]}-{each[2].name}") for each in found]
-
-
-def slower(study: Study, row: Any, other: Any) -> bool:
-    """Whether `row` is slower than `other` by more than is level, and than the noise of both.
-
-    Nothing follows from a row whose clock alone was throttled. Where both were, the clock varies
-    more than the samples of one row show.
-    """
-    if row.throttled > 0:
-        return other.throttled > 0 and study.speed(row) < THROTTLED_LEVEL * study.speed(other)
-    noises = [each.counter("median_noise") for each in (row, other)]
-    noise = sum(each for each in noises if each > 0)
-    return study.speed(row) * (1 + 2 * noise) < LEVEL * study.speed(other)
-
-
-@functools.cache
-def emulated_ladders() -> dict[str, Ladder]:
-    """The ladders of the emulated study, which are of these sources."""
-    return {ladder.name: ladder for ladder in committed("emulated-h200").ladders}
-
-
-def behind(study: Study) -> list[str]:
-    """Name the rows of steps that are slower than their parents where they are not meant to be.
-
-    A rung is meant for what both the study and the sources say, which may be newer: a rung that
-    the sources do not mean to be faster anywhere is not one in an older study.
-    """
-    now = emulated_ladders().get(study.ladder.name, study.ladder)
-    meant_for = {rung.name: [rung.meant_for] if rung.meant_for else [] for rung in study.rungs}
-    shows = {rung.name for rung in study.rungs if rung.shows}
-    for rung in now.rungs:
-        if rung.meant_for:
-            meant_for.setdefault(rung.name, []).append(rung.meant_for)
-        elif rung.shows:
-            meant_for[rung.name] = []
-            shows.add(rung.name)
-    return [
-        f"{row.name}: {study.gain(row):.3f}x {rung.builds_on}"
-        for rung in study.rungs
-        for case in study.cases
-        if rung.is_step
-        and (
-            all(case in cases for cases in meant_for[rung.name])
-            if meant_for[rung.name]
-            else rung.name not in shows
-        )
-        and (row := study.ok(rung, case))
-        and (parent := study.parent(row))
-        and slower(study, row, parent)
-    ]
-
-
-def poor_choices(study: Study) -> list[str]:
-    """Name the rows of `fastest` that are slower than the best step that it may choose.
-
-    It may not choose steps for those who ask by name, nor one that errs more than the library.
-    It may be 3 % slower than the best: the row of a choice and the row of the rung that it chose
-    are of the same kernels, and small ones differ by as much from row to row.
-    """
-    offered = [rung for rung in study.rungs if rung.is_step and not rung.by_name_only]
-    found = []
-    for choice in (rung for rung in study.rungs if rung.name == "fastest"):
-        for case in study.cases:
-            rows = [
-                row
-                for rung in offered
-                if (row := study.ok(rung, case)) and not row.error_over_library > 1
-            ]
-            best = max(rows, key=study.speed, default=None)
-            row = study.ok(choice, case)
-            if row and best and slower(study, row, best):
-                share = study.speed(row) / study.speed(best)
-                if share > CHOICE_LEVEL:
-                    continue
-                found.append(f"{row.name}: {share:.3f}x {best.rung}, chose {row.chosen}")
-    return found
-
-
-@pytest.mark.parametrize(("_gpu", "results", "ladder"), trees())
-def test_each_step_is_level_with_its_parent_where_it_is_meant_to_be(_gpu, results, ladder):
-    assert behind(Study(results, ladder)) == []
-
-
-@pytest.mark.parametrize(("_gpu", "results", "ladder"), trees())
-def test_what_is_called_fastest_is_level_with_the_best_step_it_may_choose(_gpu, results, ladder):
-    assert poor_choices(Study(results, ladder)) == []
-
-
-def test_steps_behind_and_poor_choices_are_found(study, tmp_path):
-    assert behind(study) == []  # the ring shows something, the split is not meant for 8
-    assert poor_choices(study) == []
-    made = document()
-    ladders = json.loads(made["context"]["ladders"])
-    *_, ring, split, _ = ladders[1]["rungs"]
-    del ring["shows"], split["meant_for"]
-    made["context"]["ladders"] = json.dumps(ladders)
-    made["benchmarks"][-1]["flops_per_second"] = 4e13
-    _, worse = studies(*load_results(suite.write(tmp_path / "worse.json", made)))
-    names = [told.split("/manual_time")[0] for told in behind(worse)]
-    assert names == ["mul/ring/n:8", "mul/ring/n:64", "mul/split/n:8"]
-    assert poor_choices(worse) == ["mul/fastest/n:64/manual_time: 0.800x split, chose split"]
-    made["benchmarks"][-1]["throttled"] = 1.0  # nothing follows from a lower clock
-    _, slow = studies(*load_results(suite.write(tmp_path / "slow.json", made)))
-    assert poor_choices(slow) == []
-    del made["benchmarks"][-1]["throttled"]
-    split["by_name_only"] = True
-    made["context"]["ladders"] = json.dumps(ladders)
-    _, spared = studies(*load_results(suite.write(tmp_path / "worse.json", made)))
-    assert poor_choices(spared) == []
