@@ -18,6 +18,8 @@ from ladder.commands.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).with_name("fake_bench.py")
 EMULATED = ROOT / "build/default/benchmarks/emulated/ladder_bench_emulated"
+# In place of nvidia-smi; a file beside it says that there is no GPU.
+SMI = '#!/bin/sh\n[ ! -e "$0.none" ] || exit 9\necho "0, GPU-a, NVIDIA H200"\n'
 TILED = [f"mul/tiled/n:{n}/manual_time" for n in (64, 1024, 4096)]
 
 
@@ -86,6 +88,10 @@ class Fake:
 
 def run(fake: Fake, out: Path, *more: str) -> int:
     return main(["run", str(fake.path), "-o", str(out), *more])
+
+
+def run_study(fake: Fake, output: Path, *more: str) -> int:
+    return main(["study", "--program", str(fake.path), "--output", str(output), *more])
 
 
 def rows_of(out: Path) -> dict[str, dict]:

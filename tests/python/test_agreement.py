@@ -9,7 +9,7 @@ from ladder.analysis import prediction
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report import counter_tables
-from test_table import table_rows
+from printed import table_rows
 
 PROFILE = {  # metric: (unit, value as ncu prints it)
     "dram__bytes_read.sum": ("Mbyte", "250.000000"),

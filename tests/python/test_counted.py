@@ -6,7 +6,7 @@ import pytest
 import suite
 from ladder.commands.cli import main
 from ladder.model import units
-from test_table import MARKED, table_rows
+from printed import MARKED, table_rows
 
 CONFLICTS = {"shared_load_wavefronts": 140e6, "shared_load_requests": 4.4e6}
 FAST = {"dram_bytes": 3.0e9, "dram_read_bytes": 3.0e9, "dram_write_bytes": 0.0}

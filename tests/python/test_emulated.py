@@ -13,7 +13,7 @@ from ladder.commands.cli import main
 from ladder.io import emulator_details
 from ladder.io.results import load_results
 from ladder.report import closing
-from test_table import table_rows
+from printed import table_rows
 
 
 def test_no_time_of_an_emulated_row_is_kept(emulated_folder):

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_program import TILED, Fake, errors_of, run
+from fake_program import SMI, TILED, Fake, errors_of, run, run_study
 from ladder.commands.cli import main
 from ladder.io import samples
 from ladder.io.results import load_processes, load_results
-from test_study import SMI
-from test_study import run as study
 
 ROWS = ("--filter", "^mul/tiled/")
 
@@ -78,7 +76,7 @@ def test_samples_of_results_that_are_gone_are_not_taken_for_those_of_new_ones(fa
 def test_a_program_that_keeps_no_samples_is_told(fake, out, command, on_path, capsys):
     on_path("nvidia-smi", SMI)
     fake.plan(samples=False)
-    assert {"run": run, "study": study}[command](fake, out, "--samples") == 2
+    assert {"run": run, "study": run_study}[command](fake, out, "--samples") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "--samples_out" in line
     assert fake.starts == []
@@ -86,7 +84,7 @@ def test_a_program_that_keeps_no_samples_is_told(fake, out, command, on_path, ca
 
 @pytest.mark.parametrize("command", ["run", "study"])
 def test_where_samples_go_is_not_told_by_hand(fake, out, command, capsys):
-    assert {"run": run, "study": study}[command](fake, out, "--", "--samples_out=x") == 2
+    assert {"run": run, "study": run_study}[command](fake, out, "--", "--samples_out=x") == 2
     assert "--samples" in capsys.readouterr().err
 
 
@@ -95,10 +93,10 @@ def test_samples_of_a_study_come_and_go_with_its_results(fake, tmp_path, monkeyp
     monkeypatch.setattr("ladder.commands.study._draw", lambda *_: None)
     fake.plan({TILED[1]: "once"})
     folder = tmp_path / "out/results/nvidia-h200"
-    assert study(fake, tmp_path / "out", *ROWS, "--samples") == 1
+    assert run_study(fake, tmp_path / "out", *ROWS, "--samples") == 1
     assert list(errors_of(folder / "study.json")) == [TILED[1]]
     assert list(firsts(folder / "study.json")) == names(TILED[0], TILED[2])
-    assert study(fake, tmp_path / "out", *ROWS) == 0
+    assert run_study(fake, tmp_path / "out", *ROWS) == 0
     (old,) = folder.glob("study-*.json.old")
     assert list(firsts(old)) == names(TILED[0], TILED[2])
     assert firsts(folder / "study.json") == {}

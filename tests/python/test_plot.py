@@ -9,7 +9,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from figure import beyond, overlaps
+from figure import beyond, only, overlaps
 from ladder.analysis.study import studies
 from ladder.commands.cli import main
 from ladder.io.results import load_results
@@ -59,11 +59,6 @@ def figure(draw):
         return (figures[name] if name else figures), warnings
 
     return drawn
-
-
-def only(document: dict, ladder: str) -> dict:
-    kept = [r for r in document["benchmarks"] if r["name"].startswith((f"{ladder}/", "roof/"))]
-    return {**document, "benchmarks": kept}
 
 
 def test_titles_say_gpu_cache_mode_and_commit(figure):
@@ -323,8 +318,7 @@ def test_another_precision_is_not_above_the_roof(figure):
 
 def test_a_roofline_without_roofs_says_what_is_missing(whole, tmp_path, capsys):
     document = json.loads(whole.read_text())
-    rows = [row for row in document["benchmarks"] if row["name"].startswith("sgemm/")]
-    file = suite.write(tmp_path / "a.json", {**document, "benchmarks": rows})
+    file = suite.write(tmp_path / "a.json", suite.only(document, "sgemm/"))
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
     missing = "the results hold no measured memory and arithmetic roofs"
     assert capsys.readouterr().err == f"ladder: note: sgemm-roofline not drawn: {missing}\n"

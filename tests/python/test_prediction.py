@@ -8,7 +8,7 @@ import ladder as package
 import pytest
 from ladder.commands.cli import main
 from ladder.io.ncu import base_name
-from test_table import table_rows
+from printed import table_rows
 
 
 @pytest.fixture

@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from fake_program import EMULATED, TILED, Fake, compiled, errors_of, rows_of
+from fake_program import EMULATED, SMI, TILED, Fake, compiled, errors_of, rows_of
+from fake_program import run_study as run
 from ladder.commands import study
 from ladder.commands.cli import main
 from ladder.measure.progress import Progress
 from ladder.measure.runner import Program
 from ladder.measure.study import Measurement
-
-SMI = '#!/bin/sh\n[ ! -e "$0.none" ] || exit 9\necho "0, GPU-a, NVIDIA H200"\n'
 
 
 @pytest.fixture
@@ -51,10 +50,6 @@ def output(tmp_path) -> Path:
 @pytest.fixture
 def file(output) -> Path:
     return output / "results/nvidia-h200/study.json"
-
-
-def run(fake: Fake, output: Path, *more: str) -> int:
-    return main(["study", "--program", str(fake.path), "--output", str(output), *more])
 
 
 @contextmanager

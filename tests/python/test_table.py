@@ -8,8 +8,7 @@ import json
 import pytest
 import suite
 from ladder.commands.cli import main
-
-MARKED = "# Title\n<!-- ladder:table {} -->\nold\n<!-- ladder:end -->\ntail\n"
+from printed import MARKED, table_rows
 
 
 @pytest.mark.parametrize("file", ["v1_7_1", "v1_8_3", "v1_9_1"])
@@ -21,11 +20,6 @@ def test_each_dialect_gives_the_golden_table(data, capsys, file):
 def test_another_suite_gives_a_plain_table(data, capsys):
     assert main(["table", str(data / "foreign.json")]) == 0
     assert capsys.readouterr().out == (data / "foreign.md").read_text(encoding="utf-8")
-
-
-def table_rows(text: str) -> dict[str, list[str]]:
-    cells = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("|")]
-    return {row[0]: row for row in cells}
 
 
 def test_ratios_are_to_the_best_peer_of_the_same_precision(whole, capsys):
