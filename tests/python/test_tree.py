@@ -71,7 +71,7 @@ def test_tables_name_the_parent_and_the_choice(file, capsys):
 def test_a_path_is_shown_from_the_root_up(file, capsys):
     assert main(["table", file, "--path", "mul/ring"]) == 0
     out = capsys.readouterr().out
-    assert "The path to `ring`, at n = 64" in out.replace("n 64", "n = 64")
+    assert "The path to `ring`, at n 64.\n" in out
     found = cells(out)
     assert list(found)[2:] == ["naive", "tiled", "ring"]
     assert {"9.50 TFLOP/s", "0.95× tiled"} <= set(found["ring"])
@@ -90,7 +90,7 @@ def test_the_help_says_which_table_has_more_of_the_path_to_the_best(file, capsys
 def test_the_path_of_a_choice_is_that_of_what_it_chose(file, capsys):
     assert main(["table", file, "--path", "mul/fastest"]) == 0
     out = capsys.readouterr().out
-    assert "The path to `fastest`, which chose `split`, at " in out
+    assert "The path to `fastest`, which chose `split`, at n 64.\n" in out
     assert list(cells(out))[2:] == ["naive", "tiled", "split"]
 
 
