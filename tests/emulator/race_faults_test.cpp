@@ -64,9 +64,7 @@ TEST(Faults, GridSyncWithoutAll) {
   expect_planted(__FILE__, "grid_sync_without_all",
                  {"grid.sync..: a thread of the block has exited"}, Named::one_line, [] {
                    const DeviceArray<int> data(kInts);
-                   int* at = data;
-                   void* arguments[] = {&at};
-                   return cudaLaunchCooperativeKernel(grid_sync_without_all, 2, kInts, arguments);
+                   return launch_cooperative({2, kInts}, grid_sync_without_all, data);
                  });
 }
 

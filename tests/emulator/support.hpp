@@ -60,12 +60,10 @@ class Settings {
   Options saved_;
 };
 
-/// emulator::launch with clusters of `cluster` blocks.
+/// emulator::launch with an attribute.
 template <class... P, class... A>
-cudaError_t launch_clusters(unsigned cluster, const Shape& shape, void (*kernel)(P...),
-                            A&&... arguments) {
-  cudaLaunchAttribute attribute{.id = cudaLaunchAttributeClusterDimension,
-                                .val = {.clusterDim = {cluster, 1, 1}}};
+cudaError_t launch_with_attribute(cudaLaunchAttribute attribute, const Shape& shape,
+                                  void (*kernel)(P...), A&&... arguments) {
   cudaLaunchConfig_t config;
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
@@ -73,6 +71,20 @@ cudaError_t launch_clusters(unsigned cluster, const Shape& shape, void (*kernel)
   config.attrs = &attribute;
   config.numAttrs = 1;
   return cudaLaunchKernelEx(&config, kernel, std::forward<A>(arguments)...);
+}
+/// emulator::launch with clusters of `cluster` blocks.
+template <class... P, class... A>
+cudaError_t launch_clusters(unsigned cluster, const Shape& shape, void (*kernel)(P...),
+                            A&&... arguments) {
+  return launch_with_attribute(
+      {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {cluster, 1, 1}}}, shape,
+      kernel, std::forward<A>(arguments)...);
+}
+/// emulator::launch of blocks that all run at once, so that they may wait for each other.
+template <class... P, class... A>
+cudaError_t launch_cooperative(const Shape& shape, void (*kernel)(P...), A&&... arguments) {
+  return launch_with_attribute({.id = cudaLaunchAttributeCooperative, .val = {.cooperative = 1}},
+                               shape, kernel, std::forward<A>(arguments)...);
 }
 
 /// Whether a launch succeeded; if not, the fault is told.
