@@ -4,11 +4,8 @@
 // one thing wrong.
 #include <emulator/bulk_copies.hpp>
 
-#include <regex>
-
 #include "correct.hpp"
 #include "faults.hpp"
-#include "figures.hpp"
 
 #include <cooperative_groups.h>
 
@@ -196,92 +193,70 @@ __global__ void store_at_different_times(int* out) {
   cluster.sync();
 }
 
-// A launch that fills an array with `expected`, whatever the order of threads.
-template <class Start>
-void expect_everywhere(const std::vector<int>& expected, Start start) {
-  everywhere(
-      [&] {
-        const DeviceArray<int> out(expected.size());
-        ASSERT_RUNS(start(out));
-        EXPECT_EQ(out.values(), expected);
-      },
-      Same::results);
-}
 TEST(LanesThatArriveAtDifferentTimes, OneIsLeftBehind) {
-  std::vector<int> expected;
-  for (int lane = 0; lane < 32; ++lane) expected.push_back(2 * lane + 32);
-  expect_everywhere(expected,
-                    [](auto& out) { return launch({1, 96}, leave_a_lane_behind<false>, out); });
+  expect_results_everywhere(list_of(32, [](int lane) { return 2 * lane + 32; }), [](int* out) {
+    return launch({1, 96}, leave_a_lane_behind<false>, out);
+  });
 }
 TEST(LanesThatArriveAtDifferentTimes, OneAfterTheOther) {
-  expect_everywhere(std::vector<int>(32, 496),
-                    [](auto& out) { return launch({1, 64}, take_turns_in_a_warp<false>, out); });
+  expect_results_everywhere(
+      Ints(32, 496), [](int* out) { return launch({1, 64}, take_turns_in_a_warp<false>, out); });
 }
 TEST(LanesThatArriveAtDifferentTimes, MeetInTwoBranches) {
-  std::vector<int> expected;
-  for (int lane = 0; lane < 32; ++lane) expected.push_back(496 + (lane + 16) % 32);
-  expect_everywhere(expected,
-                    [](auto& out) { return launch({1, 64}, meet_and_arrive<false>, out); });
+  const Ints expected = list_of(32, [](int lane) { return 496 + (lane + 16) % 32; });
+  expect_results_everywhere(expected,
+                            [](int* out) { return launch({1, 64}, meet_and_arrive<false>, out); });
 }
 TEST(LanesThatArriveAtDifferentTimes, CopyForEachOther) {
-  expect_everywhere(counting(8), [](auto& out) {
-    const DeviceArray<int> in(counting(8));
+  const DeviceArray<int> in(counting(8));
+  expect_results_everywhere(counting(8), [&](int* out) {
     return launch({1, 32}, copy_for_another_lane<false>, out, in);
   });
 }
 TEST(LanesThatArriveAtDifferentTimes, CopyOutWhatTheNextWarpFills) {
-  expect_everywhere(counting(16), [](auto& out) {
-    const DeviceArray<int> in(counting(16));
-    return launch({1, 64}, copy_through<false>, out, in);
-  });
+  const DeviceArray<int> in(counting(16));
+  expect_results_everywhere(
+      counting(16), [&](int* out) { return launch({1, 64}, copy_through<false>, out, in); });
 }
 TEST(LanesThatArriveAtDifferentTimes, StoreToAnotherBlock) {
-  expect_everywhere(counting(32), [](auto& out) {
+  expect_results_everywhere(counting(32), [](int* out) {
     return launch_clusters(2, {2, 32}, store_at_different_times<false>, out);
   });
 }
 
-// The fault of such a kernel; which access comes second depends on the order.
+// Which access comes second, and is named, depends on the order.
 template <class... A>
-void expect_race(void (*kernel)(int*, A...), const char* what, unsigned threads, unsigned cluster,
-                 A... arguments) {
-  for (const Order order : kOrders) {
-    SCOPED_TRACE(name(order));
-    const Settings settings({.order = order, .check = true});
-    const DeviceArray<int> out(64);
-    EXPECT_EQ(launch_clusters(cluster, {cluster, threads}, kernel, out.data(), arguments...),
-              cudaErrorLaunchFailure);
-    EXPECT_TRUE(std::regex_search(last_fault(), std::regex(what))) << last_fault();
-    clear_fault();
-    cudaGetLastError();
-  }
+void expect_race(const char* name, void (*kernel)(int*, A...), const Planted& planted,
+                 std::type_identity_t<A>... arguments) {
+  expect_fault(__FILE__, name, kernel, planted, Named::no_line, arguments...);
 }
 constexpr char kRace[] = "race between warps: (read after write|write after read) of ";
 TEST(Faults, LaneThatArrivesBeforeItsStore) {
-  expect_race(leave_a_lane_behind<true>, kRace, 96, 1);
+  expect_race("leave_a_lane_behind", leave_a_lane_behind<true>, {kRace, {1, 96}});
 }
 TEST(Faults, LanesThatPassTheTurnTooEarly) {
-  expect_race(take_turns_in_a_warp<true>, "race (between warps|inside a warp): .* of sum", 64, 1);
+  expect_race("take_turns_in_a_warp", take_turns_in_a_warp<true>,
+              {"race (between warps|inside a warp): .* of sum"});
 }
 TEST(Faults, LaneThatArrivesBeforeItsWarpHasMet) {
-  expect_race(meet_and_arrive<true>, kRace, 64, 1);
+  expect_race("meet_and_arrive", meet_and_arrive<true>, {kRace});
 }
 TEST(Faults, LaneThatReadsAnothersCopyTooEarly) {
   const DeviceArray<int> in(counting(8));
-  expect_race<const int*>(copy_for_another_lane<true>,
-                          "(before the wait for an asynchronous copy|uninitialised shared|race)",
-                          32, 1, in.data());
+  expect_race("copy_for_another_lane", copy_for_another_lane<true>,
+              {"(before the wait for an asynchronous copy|uninitialised shared|race)", {1, 32}},
+              in);
 }
 TEST(Faults, StageThatIsFilledAgainBeforeItIsCopiedOut) {
   const DeviceArray<int> in(counting(16));
-  expect_race<const int*>(copy_through<true>,
-                          "(race between warps: (read after write|write after read) of stage|its "
-                          "source was written before it was read)",
-                          64, 1, in.data());
+  expect_race("copy_through", copy_through<true>,
+              {"(race between warps: (read after write|write after read) of stage|its "
+               "source was written before it was read)"},
+              in);
 }
 TEST(Faults, LaneThatReadsAnotherBlocksStoreTooEarly) {
-  expect_race(store_at_different_times<true>,
-              "(race between blocks of the cluster|uninitialised shared)", 32, 2);
+  expect_race("store_at_different_times", store_at_different_times<true>,
+              {"(race between blocks of the cluster|uninitialised shared)", {2, 32}, 2});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the tests of kernels with nothing wrong share: correct*_test.cpp.
+// What tests of results share.
 #pragma once
 
 #include <numeric>
@@ -26,16 +26,29 @@ inline unsigned blocks_for(std::size_t count, unsigned threads) {
 
 using Ints = std::vector<int>;
 
-/// What `launch` leaves in `count` integers that were 0.
+/// f(0), f(1), ...
 template <class F>
-void expect_everywhere(const Ints& expected, F launch, Same same = Same::figures) {
+auto list_of(int count, F f) {
+  std::vector<decltype(f(0))> values;
+  for (int i = 0; i < count; ++i) values.push_back(f(i));
+  return values;
+}
+
+/// What `launch` leaves in an array that was 0.
+template <class T = int, class F>
+void expect_everywhere(const std::vector<T>& expected, F launch, Same same = Same::figures) {
   everywhere(
       [&] {
-        const DeviceArray<int> out(Ints(expected.size(), 0));
+        const DeviceArray<T> out(expected.size());
         ASSERT_RUNS(launch(out.data()));
         EXPECT_EQ(out.values(), expected);
       },
       same);
+}
+/// The same where figures depend on which thread comes first.
+template <class T = int, class F>
+void expect_results_everywhere(const std::vector<T>& expected, F launch) {
+  expect_everywhere(expected, launch, Same::results);
 }
 
 }  // namespace emulator

@@ -144,10 +144,8 @@ __global__ void early_return(int* out, int n) {
   out[i] = static_cast<int>(i);
 }
 TEST(Correct, EarlyReturnWithoutBarrier) {
-  everywhere([&] {
-    const DeviceArray<int> out(1000);
-    ASSERT_RUNS(launch({blocks_for(1000, 96), 96}, early_return, out, 1000));
-    EXPECT_EQ(out.values(), counting(1000));
+  expect_everywhere(counting(1000), [](int* out) {
+    return launch({blocks_for(1000, 96), 96}, early_return, out, 1000);
   });
 }
 
@@ -158,13 +156,9 @@ __global__ void reversed(int* out) {
   out[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];
 }
 TEST(Correct, BlocksOfOddSizes) {
-  for (const unsigned threads : {1u, 7u, 31u, 33u, 45u, 100u, 1000u, 1023u, 1024u})
-    everywhere([&] {
-      const DeviceArray<int> out(threads);
-      ASSERT_RUNS(launch({1, threads, threads * 4}, reversed, out));
-      std::vector<int> expected = counting(threads);
-      std::ranges::reverse(expected);
-      EXPECT_EQ(out.values(), expected);
+  for (const int threads : {1, 7, 31, 33, 45, 100, 1000, 1023, 1024})
+    expect_everywhere(list_of(threads, [=](int i) { return threads - 1 - i; }), [=](int* out) {
+      return launch({1, static_cast<unsigned>(threads), threads * 4}, reversed, out);
     });
 }
 
@@ -177,12 +171,9 @@ __global__ void blocks_in_three_dimensions(int* out) {
   out[block * 105 + thread] = s[4 - threadIdx.z][2 - threadIdx.y][6 - threadIdx.x];
 }
 TEST(Correct, BlocksInThreeDimensions) {
-  everywhere([&] {
-    const DeviceArray<int> out(2 * 3 * 2 * 105);
-    ASSERT_RUNS(launch({{2, 3, 2}, {7, 3, 5}}, blocks_in_three_dimensions, out));
-    const std::vector<int> values = out.values();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(values[i], static_cast<int>(i / 105 % 2 + 10 * (i / 210 % 3)));
+  const auto blocks_of = [](int i) { return i / 105 % 2 + 10 * (i / 210 % 3); };
+  expect_everywhere(list_of(2 * 3 * 2 * 105, blocks_of), [](int* out) {
+    return launch({{2, 3, 2}, {7, 3, 5}}, blocks_in_three_dimensions, out);
   });
 }
 
@@ -260,12 +251,9 @@ __global__ void bytes_of_one_word(unsigned char* out) {
   out[threadIdx.x] = s[threadIdx.x ^ 1];
 }
 TEST(Correct, BytesOfOneWord) {
-  everywhere([&] {
-    const DeviceArray<unsigned char> out(128);
-    ASSERT_RUNS(launch({1, 128}, bytes_of_one_word, out));
-    const auto values = out.values();
-    for (int i = 0; i < 128; ++i) ASSERT_EQ(values[i], i ^ 1);
-  });
+  using Byte = unsigned char;
+  expect_everywhere(list_of(128, [](int i) { return Byte(i ^ 1); }),
+                    [](Byte* out) { return launch({1, 128}, bytes_of_one_word, out); });
 }
 
 // Fewer values than there are elements, as in CUDA, whose vectors are aggregates.
@@ -282,11 +270,8 @@ __global__ void vectors_in_braces(float* out) {
 }
 TEST(Correct, VectorsInBraces) {
   static_assert(!std::is_convertible_v<float, float4> && !std::is_convertible_v<int, uchar4>);
-  everywhere([] {
-    const DeviceArray<float> out(5);
-    ASSERT_RUNS(launch({1, 1}, vectors_in_braces, out));
-    EXPECT_EQ(out.values(), (std::vector<float>{1, 3, 0, 6, 3}));
-  });
+  expect_everywhere<float>({1, 3, 0, 6, 3},
+                           [](float* out) { return launch({1, 1}, vectors_in_braces, out); });
 }
 
 namespace of_the_source {
@@ -304,10 +289,8 @@ __global__ void least_and_most(float* out, int three, float half) {
 }
 }  // namespace of_the_source
 TEST(Correct, MaxNextToThatOfTheSource) {
-  everywhere([] {
-    const DeviceArray<float> out(32);
-    ASSERT_RUNS(launch({1, 32}, of_the_source::least_and_most, out, 3, 0.5f));
-    EXPECT_EQ(out.values(), std::vector<float>(32, 6.5f));
+  expect_everywhere(std::vector(32, 6.5f), [](float* out) {
+    return launch({1, 32}, of_the_source::least_and_most, out, 3, 0.5f);
   });
 }
 
@@ -322,12 +305,15 @@ __global__ void vectors_in_shared_memory(float4* out, const float4* in) {
   out[threadIdx.x] = make_float4(v.w, v.z, h.y, h.x);
 }
 TEST(Correct, VectorsInSharedMemory) {
-  std::vector<float4> in(64);
-  for (int i = 0; i < 64; ++i) in[i] = make_float4(4.0f * i, 1, 2, 3);
+  const auto in = list_of(64, [](int i) { return make_float4(4.0f * i, 1, 2, 3); });
   everywhere([&] {
     const DeviceArray<float4> device_in(in), out(64);
     ASSERT_RUNS(launch({1, 64}, vectors_in_shared_memory, out, device_in));
-    for (int i = 0; i < 64; ++i) ASSERT_EQ(out.values()[i].w, 4.0f * i);
+    const std::vector<float4> values = out.values();
+    for (int i = 0; i < 64; ++i) {
+      const auto [x, y, z, w] = values[i];
+      ASSERT_EQ(std::tuple(x, y, z, w), std::tuple(3.0f, 2.0f, 1.0f, 4.0f * i));
+    }
   });
 }
 
@@ -340,11 +326,8 @@ __global__ void votes_of_a_block(int* out, int n) {
 }
 TEST(Correct, VotesOfABlock) {
   const auto expect_votes = [](int n, int answer) {
-    everywhere([&] {
-      const DeviceArray<int> out(45);
-      ASSERT_RUNS(launch({1, 45}, votes_of_a_block, out, n));
-      EXPECT_EQ(out.values(), std::vector<int>(45, answer));
-    });
+    expect_everywhere(Ints(45, answer),
+                      [=](int* out) { return launch({1, 45}, votes_of_a_block, out, n); });
   };
   expect_votes(0, 0);
   expect_votes(40, 4001);
@@ -406,12 +389,11 @@ __global__ void matched_histogram(int* bins, const int* keys) {
     atomicAdd(&bins[key], __popc(same));
 }
 TEST(Correct, MatchedHistogram) {
-  std::vector<int> keys(128), expected(8);
-  for (int i = 0; i < 128; ++i) ++expected[keys[i] = i * i % 8];
-  everywhere([&] {
-    const DeviceArray<int> device_keys(keys), bins(8);
-    ASSERT_RUNS(launch({1, 128}, matched_histogram, bins, device_keys));
-    EXPECT_EQ(bins.values(), expected);
+  const Ints keys = list_of(128, [](int i) { return i * i % 8; });
+  const DeviceArray<int> device_keys(keys);
+  const auto count_of = [&](int key) { return static_cast<int>(std::ranges::count(keys, key)); };
+  expect_everywhere(list_of(8, count_of), [&](int* bins) {
+    return launch({1, 128}, matched_histogram, bins, device_keys);
   });
 }
 
@@ -446,14 +428,14 @@ __global__ void variables_and_calls(int* out) {
   atomicAdd(&calls, 1);
 }
 TEST(Correct, VariablesAndCalls) {
-  everywhere([&] {
+  const int doubled[] = {2, 4, 6, 8}, numbers[] = {0, 1, 1, 2, 3, 5, 8, 13};
+  ASSERT_EQ(cudaMemcpyToSymbol(factors, doubled, sizeof(doubled)), cudaSuccess);
+  const auto product = [&](int i) { return doubled[i % 4] * numbers[i % 8]; };
+  expect_everywhere(list_of(40, product), [](int* out) {
     calls = 0;
-    const int doubled[] = {2, 4, 6, 8};
-    ASSERT_EQ(cudaMemcpyToSymbol(factors, doubled, sizeof(doubled)), cudaSuccess);
-    const DeviceArray<int> out(40);
-    ASSERT_RUNS(launch({1, 40}, variables_and_calls, out));
-    EXPECT_EQ(out.values()[39], 8 * 13);
+    const cudaError_t launched = launch({1, 40}, variables_and_calls, out);
     EXPECT_EQ(calls, 40);
+    return launched;
   });
 }
 

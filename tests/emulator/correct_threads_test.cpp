@@ -28,13 +28,10 @@ __global__ void produced_by_the_block_before(volatile int* data, volatile int* r
   }
 }
 TEST(Correct, FlagsBetweenBlocks) {
-  everywhere(
-      [&] {
-        const DeviceArray<int> data(40), ready(40);
-        ASSERT_RUNS(launch({40, 32}, produced_by_the_block_before, data, ready));
-        EXPECT_EQ(data.values()[39], 40);
-      },
-      Same::results);
+  expect_results_everywhere(list_of(40, [](int i) { return i + 1; }), [](int* data) {
+    const DeviceArray<int> ready(40);
+    return launch({40, 32}, produced_by_the_block_before, data, ready);
+  });
 }
 
 __global__ void produced_by_another_warp(volatile int* data, volatile int* ready, int* out) {
@@ -52,13 +49,10 @@ __global__ void produced_by_another_warp(volatile int* data, volatile int* ready
   }
 }
 TEST(Correct, FlagsWithinABlock) {
-  everywhere(
-      [&] {
-        const DeviceArray<int> data(32), ready(1), out(32);
-        ASSERT_RUNS(launch({1, 64}, produced_by_another_warp, data, ready, out));
-        EXPECT_EQ(out.values()[0], 31);
-      },
-      Same::results);
+  expect_results_everywhere(list_of(32, [](int i) { return 31 - i; }), [](int* out) {
+    const DeviceArray<int> data(32), ready(1);
+    return launch({1, 64}, produced_by_another_warp, data, ready, out);
+  });
 }
 
 __global__ void passed_on_by_the_next_warp(volatile int* turn, int* out, int rounds) {
@@ -74,13 +68,10 @@ __global__ void passed_on_by_the_next_warp(volatile int* turn, int* out, int rou
   }
 }
 TEST(Correct, TurnsOfWarps) {
-  everywhere(
-      [&] {
-        const DeviceArray<int> turn(1), out(1);
-        ASSERT_RUNS(launch({1, 128}, passed_on_by_the_next_warp, turn, out, 5));
-        EXPECT_EQ(out.values()[0], 20);
-      },
-      Same::results);
+  expect_results_everywhere({20}, [](int* out) {
+    const DeviceArray<int> turn(1);
+    return launch({1, 128}, passed_on_by_the_next_warp, turn, out, 5);
+  });
 }
 
 // Scan with decoupled look-back: a block takes a number, publishes its sum, and adds up what the
@@ -119,17 +110,15 @@ __global__ void look_back_scan(int* out, const int* in, unsigned* next, volatile
   out[block * 64 + t] = before + s[t];
 }
 TEST(Correct, LookBackScan) {
-  const std::vector<int> in = counting(64 * 30);
-  std::vector<int> expected(in.size());
+  const Ints in = counting(64 * 30);
+  const DeviceArray<int> device_in(in);
+  Ints expected(in.size());
   std::partial_sum(in.begin(), in.end(), expected.begin());
-  everywhere(
-      [&] {
-        const DeviceArray<int> device_in(in), out(in.size()), state(30);
-        const DeviceArray<unsigned> next(1);
-        ASSERT_RUNS(launch({30, 64}, look_back_scan, out, device_in, next, state));
-        EXPECT_EQ(out.values(), expected);
-      },
-      Same::results);
+  expect_results_everywhere(expected, [&](int* out) {
+    const DeviceArray<int> state(30);
+    const DeviceArray<unsigned> next(1);
+    return launch({30, 64}, look_back_scan, out, device_in, next, state);
+  });
 }
 
 // Long enough for lanes to make way for others, whether they are recorded or not.
@@ -160,13 +149,8 @@ __global__ void flag_after_flag(int* out) {
   out[blockIdx.x] = flag;
 }
 TEST(Correct, FlagsBetweenTheBlocksOfACluster) {
-  everywhere(
-      [] {
-        const DeviceArray<int> out(16);
-        ASSERT_RUNS(launch_clusters(4, {16, 32}, flag_after_flag, out.data()));
-        ASSERT_EQ(out.values(), std::vector<int>(16, 1));
-      },
-      Same::results);
+  expect_results_everywhere(
+      Ints(16, 1), [](int* out) { return launch_clusters(4, {16, 32}, flag_after_flag, out); });
 }
 
 // ---- cooperative groups
@@ -183,18 +167,12 @@ __global__ void reduced_by_tiles(int* out, const int* in) {
   // Only its own tile's: no barrier of the block.
   out[block.thread_rank()] = s[tile.meta_group_rank()];
 }
-template <unsigned size>
+template <int size>
 void expect_tiles() {
-  const std::vector<int> in = counting(64);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(64);
-    ASSERT_RUNS(launch({1, 64}, reduced_by_tiles<size>, out, device_in));
-    const std::vector<int> values = out.values();
-    for (int i = 0; i < 64; ++i) {
-      const int first = i / static_cast<int>(size) * static_cast<int>(size);
-      ASSERT_EQ(values[i], static_cast<int>(size * first + size * (size - 1) / 2));
-    }
-  });
+  const DeviceArray<int> in(counting(64));
+  const auto sum_of_tile = [](int i) { return size * (i / size * size) + size * (size - 1) / 2; };
+  expect_everywhere(list_of(64, sum_of_tile),
+                    [&](int* out) { return launch({1, 64}, reduced_by_tiles<size>, out, in); });
 }
 TEST(Correct, Tiles) {
   expect_tiles<4>();
@@ -219,12 +197,8 @@ __global__ void tiles_of_different_speed(int* out) {
     }
 }
 TEST(Correct, TilesOfDifferentSpeed) {
-  everywhere([&] {
-    const DeviceArray<int> out(32);
-    ASSERT_RUNS(launch({1, 32}, tiles_of_different_speed, out));
-    EXPECT_EQ(out.values()[0], 4999);
-    EXPECT_EQ(out.values()[31], 45);
-  });
+  expect_everywhere(list_of(32, [](int i) { return i < 16 ? 4999 : 45; }),
+                    [](int* out) { return launch({1, 32}, tiles_of_different_speed, out); });
 }
 
 __global__ void shared_by_a_cluster(int* bins, const int* keys, int n) {
@@ -244,15 +218,14 @@ __global__ void shared_by_a_cluster(int* bins, const int* keys, int n) {
     atomicAdd(&bins[cluster.block_rank() * 16 + threadIdx.x], part[threadIdx.x]);
 }
 TEST(Correct, ClusterHistogram) {
-  for (const unsigned cluster : {2u, 4u, 8u}) {
-    const int count = static_cast<int>(16 * cluster);
-    std::vector<int> keys(2000), expected(count);
-    for (int i = 0; i < 2000; ++i) ++expected[keys[i] = i * 7 % count];
-    everywhere([&] {
-      const DeviceArray<int> device_keys(keys), bins(count);
-      ASSERT_RUNS(launch_clusters(cluster, {3 * cluster, 64}, shared_by_a_cluster, bins,
-                                  device_keys, 2000));
-      EXPECT_EQ(bins.values(), expected);
+  for (const int cluster : {2, 4, 8}) {
+    const Ints keys = list_of(2000, [=](int i) { return i * 7 % (16 * cluster); });
+    const DeviceArray<int> device_keys(keys);
+    const auto count_of = [&](int key) { return static_cast<int>(std::ranges::count(keys, key)); };
+    expect_everywhere(list_of(16 * cluster, count_of), [&](int* bins) {
+      const auto blocks = static_cast<unsigned>(cluster);
+      return launch_clusters(blocks, {3 * blocks, 64}, shared_by_a_cluster, bins, device_keys,
+                             2000);
     });
   }
 }
@@ -272,12 +245,8 @@ __global__ void round_the_ring(int* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = s[threadIdx.x];
 }
 TEST(Correct, RingExchange) {
-  everywhere([&] {
-    const DeviceArray<int> out(8 * 40);
-    ASSERT_RUNS(launch_clusters(4, {8, 40, 160}, round_the_ring, out));
-    const std::vector<int> values = out.values();
-    for (int i = 0; i < 8 * 40; ++i) ASSERT_EQ(values[i], i / 40);
-  });
+  expect_everywhere(list_of(8 * 40, [](int i) { return i / 40; }),
+                    [](int* out) { return launch_clusters(4, {8, 40, 160}, round_the_ring, out); });
 }
 
 // Each block adds what the one before it left, round after round.
@@ -293,15 +262,34 @@ __global__ void sums_of_neighbours(int* sums, int rounds) {
 }
 TEST(Correct, GridSync) {
   everywhere([] {
-    std::vector<int> start(20 * 40);
-    start[0] = 1;
-    const DeviceArray<int> sums(start);
+    const DeviceArray<int> sums(list_of(20 * 40, [](int i) { return i == 0 ? 1 : 0; }));
     int *at = sums, rounds = 4;
     void* arguments[] = {&at, &rounds};
     ASSERT_RUNS(cudaLaunchCooperativeKernel(sums_of_neighbours, 20, 40, arguments));
-    for (const int i : {0, 1, 2, 3, 4, 5})
-      EXPECT_EQ(sums.values()[40 * i], std::vector({1, 4, 6, 4, 1, 0})[i]);
+    Ints expected(20 * 40);
+    for (const int i : {0, 1, 2, 3, 4}) expected[40 * i] = Ints{1, 4, 6, 4, 1}[i];
+    EXPECT_EQ(sums.values(), expected);
   });
+}
+
+// The last block starts, and each waits for the next one's word.
+__global__ void pass_on(unsigned* words) {
+  if (threadIdx.x != 0) return;
+  const unsigned before = (blockIdx.x + 1) % gridDim.x;
+  unsigned seen = before + 1;
+  if (blockIdx.x + 1 < gridDim.x) do {
+      wait_uncounted(words + before, before + 1);
+      strong_load(words + before, &seen, sizeof(seen), Strength::relaxed);
+    } while (seen != before + 1);
+  atomicExch(words + blockIdx.x, blockIdx.x + 1);
+}
+TEST(Cooperative, BlocksWaitForLaterOnes) {
+  expect_everywhere(list_of(20, [](int i) { return i + 1u; }),
+                    [](unsigned* words) { return launch_cooperative({20, 32}, pass_on, words); });
+}
+TEST(Cooperative, AllBlocksMustFitTheGpu) {
+  const DeviceArray<unsigned> words(1);
+  EXPECT_EQ(launch_cooperative({1 << 16, 32}, pass_on, words), cudaErrorCooperativeLaunchTooLarge);
 }
 
 // ---- asynchronous copies
@@ -324,15 +312,15 @@ __global__ void tiles_ahead(int4* out, const int4* in, int tiles) {
   }
 }
 TEST(Correct, TilesAhead) {
-  const std::vector<int> in = counting(4 * kTile * 15);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(in.size());
-    ASSERT_RUNS(launch({3, kTile}, tiles_ahead, reinterpret_cast<int4*>(out.data()),
-                       reinterpret_cast<const int4*>(device_in.data()), 5));
-    const std::vector<int> values = out.values();
-    for (int i = 0; i < 15 * kTile; ++i)
-      for (int k = 0; k < 4; ++k)
-        ASSERT_EQ(values[4 * i + k], 4 * (i / kTile * kTile + kTile - 1 - i % kTile) + k);
+  constexpr int kCount = 4 * kTile * 15;
+  const DeviceArray<int> in(counting(kCount));
+  const auto turned_in_its_tile = [](int i) {
+    const int vector = i / 4, last = kTile - 1;
+    return 4 * (vector / kTile * kTile + last - vector % kTile) + i % 4;
+  };
+  expect_everywhere(list_of(kCount, turned_in_its_tile), [&](int* out) {
+    return launch({3, kTile}, tiles_ahead, reinterpret_cast<int4*>(out),
+                  reinterpret_cast<const int4*>(in.data()), 5);
   });
 }
 
@@ -355,16 +343,14 @@ __global__ void deep_pipeline(int* out, const int* in, int count, int ahead) {
   out[t] = sum;
 }
 TEST(Correct, DeepPipeline) {
-  const std::vector<int> in = counting(1500 * 8);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(8);
-    ASSERT_RUNS(launch({2, 8, 1500 * 8 * 4}, deep_pipeline, out, device_in, 1500, 7));
-    const std::vector<int> values = out.values();
-    for (int t = 0; t < 8; ++t) {
-      int expected = 0;
-      for (int i = 1484; i < 1500; i += 2) expected += i * 8 + (t ^ 1) - 8;
-      ASSERT_EQ(values[t], expected);
-    }
+  const DeviceArray<int> in(counting(1500 * 8));
+  const auto sum_of_the_last = [](int t) {
+    int sum = 0;
+    for (int i = 1484; i < 1500; i += 2) sum += i * 8 + (t ^ 1) - 8;
+    return sum;
+  };
+  expect_everywhere(list_of(8, sum_of_the_last), [&](int* out) {
+    return launch({2, 8, 1500 * 8 * 4}, deep_pipeline, out, in, 1500, 7);
   });
 }
 
@@ -386,16 +372,14 @@ __global__ void zeros_at_the_end(int* out, const int* in, int n) {
 }
 TEST(Correct, ZerosAtTheEnd) {
   for (const int n : {1, 2, 77, 100, 160}) {
-    std::vector<int> in = counting(n);
-    everywhere([&] {
-      const DeviceArray<int> device_in(in), out(160);
-      ASSERT_RUNS(launch({1, 40}, zeros_at_the_end, out, device_in, n));
-      const std::vector<int> values = out.values();
-      for (int i = 0; i < 160; ++i) {
-        const int from = (39 - i / 4) * 4 + i % 4;
-        ASSERT_EQ(values[i], from < n ? from : 0) << n << " values, at " << i;
-      }
-    });
+    SCOPED_TRACE(n);
+    const DeviceArray<int> in(counting(n));
+    const auto vectors_reversed = [=](int i) {
+      const int from = (39 - i / 4) * 4 + i % 4;
+      return from < n ? from : 0;
+    };
+    expect_everywhere(list_of(160, vectors_reversed),
+                      [&](int* out) { return launch({1, 40}, zeros_at_the_end, out, in, n); });
   }
 }
 
@@ -408,10 +392,9 @@ __global__ void zeros_in_a_word(unsigned* out, const unsigned* in) {
   out[threadIdx.x] = s[threadIdx.x];
 }
 TEST(Correct, ZerosInAWord) {
-  everywhere([&] {
-    const DeviceArray<unsigned> in(std::vector<unsigned>{0x44332211}), out(5);
-    ASSERT_RUNS(launch({1, 5}, zeros_in_a_word, out, in));
-    EXPECT_EQ(out.values(), (std::vector<unsigned>{0x44332211, 0x332211, 0x2211, 0x11, 0}));
+  const DeviceArray<unsigned> in(std::vector<unsigned>{0x44332211});
+  expect_everywhere<unsigned>({0x44332211, 0x332211, 0x2211, 0x11, 0}, [&](unsigned* out) {
+    return launch({1, 5}, zeros_in_a_word, out, in);
   });
 }
 
@@ -428,13 +411,9 @@ __global__ void copies_left_behind(int* out, const int* in) {
   }
 }
 TEST(Correct, CopiesLeftBehind) {
-  const std::vector<int> in = counting(64);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(64);
-    ASSERT_RUNS(launch({6, 64}, copies_left_behind, out, device_in));
-    std::vector<int> expected(in.rbegin(), in.rend());
-    EXPECT_EQ(out.values(), expected);
-  });
+  const DeviceArray<int> in(counting(64));
+  expect_everywhere(list_of(64, [](int i) { return 63 - i; }),
+                    [&](int* out) { return launch({6, 64}, copies_left_behind, out, in); });
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ inline constexpr int kInts = 64;  // of the buffer that the kernels are given
 
 template <class... A>
 void expect_fault(const char* file, const char* kernel, void (*function)(int*, A...),
-                  const Planted& planted, Named named, A... arguments) {
+                  const Planted& planted, Named named, std::type_identity_t<A>... arguments) {
   expect_planted(file, kernel, planted, named, [&] {
     const DeviceArray<int> data(kInts);
     return planted.cluster == 1 ? launch(planted.shape, function, data.data(), arguments...)

@@ -141,13 +141,10 @@ __global__ void flag_between_warps(int* out, unsigned* flag) {
 }
 TEST(GlobalOrders, FlagsOfABlocksScope) {
   for (const auto kernel : {flag_between_warps<true>, flag_between_warps<false>})
-    expect_everywhere(
-        {7, 7},
-        [&](int* out) {
-          const DeviceArray<unsigned> flag(1);
-          return launch({1, 64}, kernel, out, flag.data());
-        },
-        Same::results);
+    expect_results_everywhere({7, 7}, [&](int* out) {
+      const DeviceArray<unsigned> flag(1);
+      return launch({1, 64}, kernel, out, flag.data());
+    });
 }
 
 // ---- flags that are no memory of the device
