@@ -6,6 +6,7 @@
 
 #include <emulator/bulk_copies.hpp>
 
+#include "correct.hpp"
 #include "schedules.hpp"
 
 namespace emulator {
@@ -19,12 +20,16 @@ void sync(Orders what) {
   if (what == Orders::nothing) cluster_sync_relaxed();
 }
 
+// What threads store, unless a comment says what; others read it and write it to the output.
+__device__ int number() { return static_cast<int>(blockIdx.x * kThreads + threadIdx.x); }
+constexpr int kN = kThreads, kAll = kBlocks * kThreads, kStart = 1000;
+
 // Each thread reads what one of the next block has stored in its shared memory.
 template <Orders before>
 __global__ void from_the_next_block(int*, int* out) {
   __shared__ int own[kThreads];
   const auto cluster = cooperative_groups::this_cluster();
-  own[threadIdx.x] = static_cast<int>(threadIdx.x);
+  own[threadIdx.x] = number();
   sync(before);
   const int* next = cluster.map_shared_rank(own, (cluster.block_rank() + 1) % kBlocks);
   out[blockIdx.x * kThreads + threadIdx.x] = next[kThreads - 1 - threadIdx.x];
@@ -34,7 +39,7 @@ __global__ void from_the_next_block(int*, int* out) {
 template <Orders between>
 __global__ void from_the_own_block(int*, int* out) {
   __shared__ int own[kThreads];
-  own[threadIdx.x] = static_cast<int>(threadIdx.x);
+  own[threadIdx.x] = number();
   sync(between);
   out[blockIdx.x * kThreads + threadIdx.x] = own[kThreads - 1 - threadIdx.x];
 }
@@ -43,11 +48,11 @@ template <Orders between>
 __global__ void through_global_memory(int* data, int* out) {
   const unsigned to = blockIdx.x * kThreads + threadIdx.x;
   const unsigned from = (to / kThreads + 1) % kBlocks * kThreads + kThreads - 1 - threadIdx.x;
-  data[to] = static_cast<int>(threadIdx.x);
+  data[to] = number();
   sync(between);
   out[to] = data[from];
 }
-// What one barrier has ordered a later one passes on.
+// What one barrier has ordered a later one passes on: a 7.
 template <Orders second>
 __global__ void by_way_of_the_second_block(int*, int* out) {
   __shared__ int own, copy;
@@ -64,20 +69,21 @@ __global__ void by_way_of_the_second_block(int*, int* out) {
 // A fence of each thread before a relaxed barrier makes it order all memory.
 __global__ void by_fences(int* data, int* out) {
   const unsigned to = blockIdx.x * kThreads + threadIdx.x;
-  data[to] = static_cast<int>(threadIdx.x);
+  data[to] = number();
   __threadfence();
   cluster_sync_relaxed();
   out[to] = data[kBlocks * kThreads - 1 - to];
 }
-// Global memory is overwritten after another block has read it and passed it on.
-__global__ void permuted_in_place(int* data, int*) {
+// Global memory, whose elements are kStart + i, is overwritten after another block has read it and
+// passed it on.
+__global__ void permuted_in_place(int*, int* data) {
   __shared__ int own[kThreads];
   const unsigned next = (blockIdx.x + 1) % kBlocks;
   own[threadIdx.x] = data[blockIdx.x * kThreads + threadIdx.x];
   cluster_sync_shared();
   data[next * kThreads + kThreads - 1 - threadIdx.x] = own[threadIdx.x];
 }
-// A block reads what another has stored in its memory.
+// A block reads what another has stored in its memory: threes.
 template <Orders before>
 __global__ void into_the_next_block(int*, int* out) {
   __shared__ int own[kThreads];
@@ -92,7 +98,7 @@ __global__ void into_the_next_block(int*, int* out) {
 template <Orders before>
 __global__ void copied_out(int*, int* out) {
   alignas(128) __shared__ int own[kThreads];
-  own[threadIdx.x] = static_cast<int>(threadIdx.x);
+  own[threadIdx.x] = number();
   sync(before);
   if (threadIdx.x == 0) {
     fence_proxy_async_shared();
@@ -109,7 +115,7 @@ __global__ void copied_in(int* data, int* out) {
     mbarrier_init(full, 1);
     fence_mbarrier_init();
   }
-  data[blockIdx.x * kThreads + threadIdx.x] = static_cast<int>(threadIdx.x);
+  data[blockIdx.x * kThreads + threadIdx.x] = number();
   fence_proxy_async();
   sync(between);
   __syncthreads();
@@ -135,54 +141,65 @@ __global__ void arrivals(int*, int* out) {
   cluster.sync();
 }
 
-auto outputs_of(void (*kernel)(int*, int*)) {
+auto outputs_of(void (*kernel)(int*, int*), int (*expected)(int block, int thread)) {
   return [=] {
-    const DeviceArray<int> data(kBlocks * kThreads), out(kBlocks * kThreads);
-    return launch_clusters(kBlocks, {kBlocks, kThreads}, kernel, data, out) == cudaSuccess;
+    const DeviceArray<int> data(kAll);
+    const DeviceArray<int> out(list_of(kAll, [](int i) { return kStart + i; }));
+    if (launch_clusters(kBlocks, {kBlocks, kThreads}, kernel, data, out) != cudaSuccess)
+      return false;
+    return out.values() == list_of(kAll, [=](int i) { return expected(i / kN, i % kN); });
   };
 }
+// What the kernels write, block by block.
+int of_next_block(int block, int thread) { return (block + 1) % 4 * kN + thread; }
+int of_next_block_reversed(int block, int thread) { return of_next_block(block, kN - 1 - thread); }
+int of_block_before_reversed(int block, int thread) {
+  return kStart + (block + 3) % 4 * kN + kN - 1 - thread;
+}
+int of_own_block(int block, int thread) { return block * kN + thread; }
+int of_own_block_reversed(int block, int thread) { return of_own_block(block, kN - 1 - thread); }
+int of_all_reversed(int block, int thread) { return kAll - 1 - (block * kN + thread); }
+int ranks(int block, int) { return block; }
+int threes(int, int) { return 3; }
+int sevens(int, int) { return 7; }
 
-TEST(ClusterOrders, OfBarriers) {
-  using enum Orders;
-  expect_clean(outputs_of(from_the_next_block<all>));
-  expect_clean(outputs_of(from_the_next_block<shared_memory>));
-  expect_clean(outputs_of(from_the_own_block<all>));
-  expect_clean(outputs_of(from_the_own_block<shared_memory>));
-  expect_clean(outputs_of(through_global_memory<all>));
-  expect_clean(outputs_of(by_way_of_the_second_block<all>));
-  expect_clean(outputs_of(by_way_of_the_second_block<shared_memory>));
-  expect_clean(outputs_of(arrivals));
-  expect_clean(outputs_of(by_fences));
-  expect_clean(outputs_of(permuted_in_place));
-  expect_clean(outputs_of(into_the_next_block<all>));
-  expect_clean(outputs_of(copied_out<all>));
-  expect_clean(outputs_of(copied_out<shared_memory>));
-  expect_clean(outputs_of(copied_in<all>));
-}
-TEST(ClusterOrderFaults, SharedMemoryOfAnotherBlockAfterARelaxedBarrier) {
-  expect_found(outputs_of(from_the_next_block<Orders::nothing>));
-}
-TEST(ClusterOrderFaults, SharedMemoryAfterARelaxedBarrier) {
-  expect_found(outputs_of(from_the_own_block<Orders::nothing>));
-}
-TEST(ClusterOrderFaults, GlobalMemoryAfterABarrierForSharedMemory) {
-  expect_found(outputs_of(through_global_memory<Orders::shared_memory>));
-}
-TEST(ClusterOrderFaults, GlobalMemoryAfterARelaxedBarrier) {
-  expect_found(outputs_of(through_global_memory<Orders::nothing>));
-}
-TEST(ClusterOrderFaults, StoreInAnotherBlockBeforeABarrierForOwnMemory) {
-  expect_found(outputs_of(into_the_next_block<Orders::shared_memory>));
-}
-TEST(ClusterOrderFaults, BulkCopyOutAfterARelaxedBarrier) {
-  expect_found(outputs_of(copied_out<Orders::nothing>));
-}
-TEST(ClusterOrderFaults, BulkCopyInAfterABarrierForSharedMemory) {
-  expect_found(outputs_of(copied_in<Orders::shared_memory>));
-}
-TEST(ClusterOrderFaults, CopyAfterARelaxedBarrier) {
-  expect_found(outputs_of(by_way_of_the_second_block<Orders::nothing>));
-}
+using enum Orders;
+CLEAN(ClusterOrder, SharedMemoryOfAnotherBlock,
+      outputs_of(from_the_next_block<all>, of_next_block_reversed))
+CLEAN(ClusterOrder, SharedMemoryOfAnotherBlockAfterABarrierForIt,
+      outputs_of(from_the_next_block<shared_memory>, of_next_block_reversed))
+FOUND(ClusterOrder, SharedMemoryOfAnotherBlockAfterARelaxedBarrier,
+      outputs_of(from_the_next_block<nothing>, of_next_block_reversed))
+CLEAN(ClusterOrder, SharedMemory, outputs_of(from_the_own_block<all>, of_own_block_reversed))
+CLEAN(ClusterOrder, SharedMemoryAfterABarrierForIt,
+      outputs_of(from_the_own_block<shared_memory>, of_own_block_reversed))
+FOUND(ClusterOrder, SharedMemoryAfterARelaxedBarrier,
+      outputs_of(from_the_own_block<nothing>, of_own_block_reversed))
+CLEAN(ClusterOrder, GlobalMemory, outputs_of(through_global_memory<all>, of_next_block_reversed))
+FOUND(ClusterOrder, GlobalMemoryAfterABarrierForSharedMemory,
+      outputs_of(through_global_memory<shared_memory>, of_next_block_reversed))
+FOUND(ClusterOrder, GlobalMemoryAfterARelaxedBarrier,
+      outputs_of(through_global_memory<nothing>, of_next_block_reversed))
+CLEAN(ClusterOrder, GlobalMemoryAfterFencesAndARelaxedBarrier,
+      outputs_of(by_fences, of_all_reversed))
+CLEAN(ClusterOrder, GlobalMemoryThatIsOverwrittenInPlace,
+      outputs_of(permuted_in_place, of_block_before_reversed))
+CLEAN(ClusterOrder, CopyInAnotherBlock, outputs_of(by_way_of_the_second_block<all>, sevens))
+CLEAN(ClusterOrder, CopyInAnotherBlockAfterABarrierForSharedMemory,
+      outputs_of(by_way_of_the_second_block<shared_memory>, sevens))
+FOUND(ClusterOrder, CopyInAnotherBlockAfterARelaxedBarrier,
+      outputs_of(by_way_of_the_second_block<nothing>, sevens))
+CLEAN(ClusterOrder, StoreInAnotherBlock, outputs_of(into_the_next_block<all>, threes))
+FOUND(ClusterOrder, StoreInAnotherBlockBeforeABarrierForOwnMemory,
+      outputs_of(into_the_next_block<shared_memory>, threes))
+CLEAN(ClusterOrder, BulkCopyOut, outputs_of(copied_out<all>, of_own_block))
+CLEAN(ClusterOrder, BulkCopyOutAfterABarrierForSharedMemory,
+      outputs_of(copied_out<shared_memory>, of_own_block))
+FOUND(ClusterOrder, BulkCopyOutAfterARelaxedBarrier, outputs_of(copied_out<nothing>, of_own_block))
+CLEAN(ClusterOrder, BulkCopyIn, outputs_of(copied_in<all>, of_next_block))
+FOUND(ClusterOrder, BulkCopyInAfterABarrierForSharedMemory,
+      outputs_of(copied_in<shared_memory>, of_next_block))
+CLEAN(ClusterOrder, ArrivalsFromOtherBlocks, outputs_of(arrivals, ranks))
 
 }  // namespace
 }  // namespace emulator

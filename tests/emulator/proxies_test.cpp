@@ -114,36 +114,21 @@ auto transfers_of(void (*kernel)(int*, int*, unsigned*)) {
   };
 }
 
-TEST(Proxies, FencesShowCopiesWhatWasWritten) {
-  expect_clean(copies_of(out_of_shared<nothing, true>));
-  expect_clean(copies_of(out_of_shared<nothing, false>));
-  expect_clean(copies_of(into_shared<nothing>));
-  expect_clean(copies_of(barrier_alone<nothing>));
-  expect_clean(transfers_of(from_block_to_block<nothing>));
-}
-TEST(ProxyFaults, NoFenceBeforeACopyOut) { expect_found(copies_of(out_of_shared<no_fence, true>)); }
-TEST(ProxyFaults, FenceBeforeTheWrites) {
-  expect_found(copies_of(out_of_shared<fence_too_early, true>));
-}
-TEST(ProxyFaults, FencesOfHalfOfTheThreads) {
-  expect_found(copies_of(out_of_shared<fence_of_another, true>));
-}
-TEST(ProxyFaults, NoFenceBeforeACopyIn) { expect_found(copies_of(into_shared<no_fence>)); }
-TEST(ProxyFaults, BarrierNotPublished) {
-  expect_found(copies_of(barrier_alone<barrier_not_published>));
-}
-TEST(ProxyFaults, BarrierUsedBeforeThreadsMeet) {
-  expect_found(copies_of(barrier_alone<barrier_not_awaited>));
-}
-TEST(ProxyFaults, NoFenceBeforeACopyOfAnotherBlocksData) {
-  expect_found(transfers_of(from_block_to_block<no_fence>));
-}
-TEST(ProxyFaults, FenceBeforeTheFlag) {
-  expect_found(transfers_of(from_block_to_block<fence_too_early>));
-}
-TEST(ProxyFaults, FenceOfSharedMemoryForGlobalMemory) {
-  expect_found(transfers_of(from_block_to_block<fence_for_shared_alone>));
-}
+CLEAN(Proxy, FenceAfterABarrierBeforeACopyOut, copies_of(out_of_shared<nothing, true>))
+CLEAN(Proxy, FencesOfAllThreadsBeforeACopyOut, copies_of(out_of_shared<nothing, false>))
+FOUND(Proxy, NoFenceBeforeACopyOut, copies_of(out_of_shared<no_fence, true>))
+FOUND(Proxy, FenceBeforeTheWrites, copies_of(out_of_shared<fence_too_early, true>))
+FOUND(Proxy, FencesOfHalfOfTheThreads, copies_of(out_of_shared<fence_of_another, true>))
+CLEAN(Proxy, FencesBeforeACopyIn, copies_of(into_shared<nothing>))
+FOUND(Proxy, NoFenceBeforeACopyIn, copies_of(into_shared<no_fence>))
+CLEAN(Proxy, BarrierPublished, copies_of(barrier_alone<nothing>))
+FOUND(Proxy, BarrierNotPublished, copies_of(barrier_alone<barrier_not_published>))
+FOUND(Proxy, BarrierUsedBeforeThreadsMeet, copies_of(barrier_alone<barrier_not_awaited>))
+CLEAN(Proxy, FenceBeforeACopyOfAnotherBlocksData, transfers_of(from_block_to_block<nothing>))
+FOUND(Proxy, NoFenceBeforeACopyOfAnotherBlocksData, transfers_of(from_block_to_block<no_fence>))
+FOUND(Proxy, FenceBeforeTheFlag, transfers_of(from_block_to_block<fence_too_early>))
+FOUND(Proxy, FenceOfSharedMemoryForGlobalMemory,
+      transfers_of(from_block_to_block<fence_for_shared_alone>))
 
 }  // namespace
 }  // namespace emulator

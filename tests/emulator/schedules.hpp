@@ -59,10 +59,10 @@ inline void expect_found(const std::function<bool()>& run) {
               found.fault.empty() ? "the result is wrong" : found.fault.c_str());
 }
 
-// Expects that kernel<nothing> is clean and that those with faults are not; `run` gets the kernel.
-#define PROTOCOL(name, kernel, run) \
-  TEST(Order, name) { expect_clean(run(kernel<nothing>)); }
-#define PLANTED(name, kernel, wrong, run) \
-  TEST(OrderFaults, name) { expect_found(run(kernel<wrong>)); }
+// Tests, each of one run: what is right is clean, and what is wrong is found.
+#define CLEAN(suite, name, ...) \
+  TEST(suite, name) { expect_clean(__VA_ARGS__); }
+#define FOUND(suite, name, ...) \
+  TEST(suite##Faults, name) { expect_found(__VA_ARGS__); }
 
 }  // namespace emulator

@@ -53,19 +53,13 @@ auto threes_of(void (*kernel)(int*, unsigned*, int*)) {
   };
 }
 
-TEST(Scopes, OfTheDevice) {
-  expect_clean(threes_of(last_block<nothing>));
-  expect_clean(threes_of(flag<nothing>));
-}
-TEST(ScopeFaults, FenceOfTheBlockBeforeTheTicket) {
-  expect_found(threes_of(last_block<narrow_fence_before>));
-}
-TEST(ScopeFaults, FenceOfTheBlockAfterTheTicket) {
-  expect_found(threes_of(last_block<narrow_fence_after>));
-}
-TEST(ScopeFaults, TicketOfTheBlock) { expect_found(threes_of(last_block<narrow_store>)); }
-TEST(ScopeFaults, ReleaseToTheBlock) { expect_found(threes_of(flag<narrow_store>)); }
-TEST(ScopeFaults, AcquireFromTheBlock) { expect_found(threes_of(flag<narrow_load>)); }
+CLEAN(Scope, TicketOfTheDevice, threes_of(last_block<nothing>))
+FOUND(Scope, FenceOfTheBlockBeforeTheTicket, threes_of(last_block<narrow_fence_before>))
+FOUND(Scope, FenceOfTheBlockAfterTheTicket, threes_of(last_block<narrow_fence_after>))
+FOUND(Scope, TicketOfTheBlock, threes_of(last_block<narrow_store>))
+CLEAN(Scope, FlagOfTheDevice, threes_of(flag<nothing>))
+FOUND(Scope, ReleaseToTheBlock, threes_of(flag<narrow_store>))
+FOUND(Scope, AcquireFromTheBlock, threes_of(flag<narrow_load>))
 
 }  // namespace
 }  // namespace emulator
