@@ -289,11 +289,11 @@ TEST(Copies, BySomeLanes) {
 // ---- atomics, clusters, barriers
 
 __global__ void atomics(int* bins, const int* keys) { atomicAdd(&bins[keys[threadIdx.x]], 1); }
-__global__ void shared_atomics(int* out, const int* keys) {
+__global__ void shared_additions(int* out, const int* keys, int addend) {
   __shared__ int bins[64];
   bins[threadIdx.x] = bins[threadIdx.x + 32] = 0;
   __syncwarp();
-  atomicAdd(&bins[keys[threadIdx.x]], 1);
+  atomicAdd(&bins[keys[threadIdx.x]], addend);
   __syncwarp();
   out[threadIdx.x] = bins[threadIdx.x];
 }
@@ -305,7 +305,7 @@ TEST(Atomics, TakeTurnsOnOneAddress) {
     const Traffic global =
         counted_launch({1, 32}, atomics, bins, device_keys).total(kGlobal, kAtomic);
     const Traffic shared =
-        counted_launch({1, 32}, shared_atomics, bins, device_keys).total(kShared, kAtomic);
+        counted_launch({1, 32}, shared_additions, bins, device_keys, 1).total(kShared, kAtomic);
     EXPECT_EQ(global.requests, 1u);
     EXPECT_EQ(global.lanes, 32u);
     EXPECT_EQ(global.serialised, shared.serialised);
@@ -317,14 +317,6 @@ TEST(Atomics, TakeTurnsOnOneAddress) {
   EXPECT_EQ(serialised([](int t) { return t % 2 * 32; }), std::tuple(16u, 32u, 2u));
 }
 
-__global__ void shared_additions(int* out, const int* keys, int addend) {
-  __shared__ int bins[64];
-  bins[threadIdx.x] = bins[threadIdx.x + 32] = 0;
-  __syncwarp();
-  atomicAdd(&bins[keys[threadIdx.x]], addend);
-  __syncwarp();
-  out[threadIdx.x] = bins[threadIdx.x];
-}
 TEST(Atomics, OfOtherThanOneTakeTurnsInSharedMemory) {
   const auto wavefronts = [](int (*key)(int), int addend) {
     std::vector<int> keys(32);
