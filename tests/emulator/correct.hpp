@@ -16,9 +16,6 @@ inline std::vector<int> counting(std::size_t count) {
   std::iota(values.begin(), values.end(), 0);
   return values;
 }
-inline int sum(const std::vector<int>& values) {
-  return std::accumulate(values.begin(), values.end(), 0);
-}
 /// Blocks of so many threads that hold `count` of them.
 inline unsigned blocks_for(std::size_t count, unsigned threads) {
   return static_cast<unsigned>((count + threads - 1) / threads);

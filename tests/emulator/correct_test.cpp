@@ -11,6 +11,8 @@ namespace {
 
 // ---- reductions
 
+int sum_from(int first, int end) { return (end - first) * (first + end - 1) / 2; }
+
 __global__ void tree_reduction(int* out, const int* in, int n) {
   __shared__ int s[256];
   const unsigned t = threadIdx.x, i = blockIdx.x * 256 + t;
@@ -23,12 +25,10 @@ __global__ void tree_reduction(int* out, const int* in, int n) {
   if (t == 0) out[blockIdx.x] = s[0];
 }
 TEST(Correct, TreeReduction) {
-  const std::vector<int> in = counting(3000);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(12);
-    ASSERT_RUNS(launch({12, 256}, tree_reduction, out, device_in, 3000));
-    EXPECT_EQ(sum(out.values()), sum(in));
-  });
+  const DeviceArray<int> in(counting(3000));
+  const auto sum_of_block = [](int b) { return sum_from(256 * b, std::min(256 * b + 256, 3000)); };
+  expect_everywhere(list_of(12, sum_of_block),
+                    [&](int* out) { return launch({12, 256}, tree_reduction, out, in, 3000); });
 }
 
 __global__ void interleaved_reduction(int* out, const int* in) {
@@ -42,11 +42,10 @@ __global__ void interleaved_reduction(int* out, const int* in) {
   if (t == 0) out[blockIdx.x] = s[0];
 }
 TEST(Correct, InterleavedReduction) {
-  const std::vector<int> in = counting(1024);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(8);
-    ASSERT_RUNS(launch({8, 128, 512}, interleaved_reduction, out, device_in));
-    EXPECT_EQ(sum(out.values()), sum(in));
+  const DeviceArray<int> in(counting(1024));
+  const auto sum_of_block = [](int b) { return sum_from(128 * b, 128 * b + 128); };
+  expect_everywhere(list_of(8, sum_of_block), [&](int* out) {
+    return launch({8, 128, 512}, interleaved_reduction, out, in);
   });
 }
 
@@ -69,12 +68,9 @@ __global__ void shuffle_reduction(int* out, const int* in, int n) {
   }
 }
 TEST(Correct, ShuffleReduction) {
-  const std::vector<int> in = counting(5001);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(1);
-    ASSERT_RUNS(launch({5, 192}, shuffle_reduction, out, device_in, 5001));
-    EXPECT_EQ(out.values()[0], sum(in));
-  });
+  const DeviceArray<int> in(counting(5001));
+  expect_everywhere({sum_from(0, 5001)},
+                    [&](int* out) { return launch({5, 192}, shuffle_reduction, out, in, 5001); });
 }
 
 __global__ void warp_synchronous_reduction(int* out, const int* in) {
@@ -93,11 +89,10 @@ __global__ void warp_synchronous_reduction(int* out, const int* in) {
   if (lane == 0) out[threadIdx.x / 32] = value;
 }
 TEST(Correct, WarpSynchronousReduction) {
-  const std::vector<int> in = counting(128);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(4);
-    ASSERT_RUNS(launch({1, 128}, warp_synchronous_reduction, out, device_in));
-    EXPECT_EQ(sum(out.values()), sum(in));
+  const DeviceArray<int> in(counting(128));
+  const auto sum_of_quarter = [](int w) { return sum_from(32 * w, 32 * w + 32); };
+  expect_everywhere(list_of(4, sum_of_quarter), [&](int* out) {
+    return launch({1, 128}, warp_synchronous_reduction, out, in);
   });
 }
 
@@ -127,12 +122,11 @@ __global__ void last_block_reduction(int* sums, unsigned* done, int* out, const 
   }
 }
 TEST(Correct, LastBlockReduction) {
-  const std::vector<int> in = counting(640);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), sums(10), out(1);
+  const DeviceArray<int> in(counting(640));
+  expect_everywhere({sum_from(0, 640)}, [&](int* out) {
+    const DeviceArray<int> sums(10);
     const DeviceArray<unsigned> done(1);
-    ASSERT_RUNS(launch({10, 64}, last_block_reduction, sums, done, out, device_in));
-    EXPECT_EQ(out.values()[0], sum(in));
+    return launch({10, 64}, last_block_reduction, sums, done, out, in);
   });
 }
 
@@ -216,12 +210,9 @@ __global__ void several_lanes_of_one_store(int* out, const int* in, int wanted) 
   if (threadIdx.x == 0) *out = found;
 }
 TEST(Correct, SeveralLanesOfOneStore) {
-  const std::vector<int> in = counting(32);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(1);
-    ASSERT_RUNS(launch({1, 32}, several_lanes_of_one_store, out, device_in, 5));
-    EXPECT_EQ(out.values()[0], 1);
-  });
+  const DeviceArray<int> in(counting(32));
+  expect_everywhere(
+      {1}, [&](int* out) { return launch({1, 32}, several_lanes_of_one_store, out, in, 5); });
 }
 
 __global__ void double_buffered(int* out, const int* in, int steps) {
@@ -236,12 +227,10 @@ __global__ void double_buffered(int* out, const int* in, int steps) {
   out[threadIdx.x] = total;
 }
 TEST(Correct, DoubleBuffering) {
-  const std::vector<int> in = counting(64 * 5);
-  everywhere([&] {
-    const DeviceArray<int> device_in(in), out(64);
-    ASSERT_RUNS(launch({1, 64}, double_buffered, out, device_in, 5));
-    EXPECT_EQ(sum(out.values()), sum(in));
-  });
+  const DeviceArray<int> in(counting(64 * 5));
+  const auto sum_of_column = [](int t) { return 64 * (0 + 1 + 2 + 3 + 4) + 5 * (63 - t); };
+  expect_everywhere(list_of(64, sum_of_column),
+                    [&](int* out) { return launch({1, 64}, double_buffered, out, in, 5); });
 }
 
 __global__ void bytes_of_one_word(unsigned char* out) {
@@ -408,13 +397,10 @@ __global__ void locked(int* lock, volatile int* total) {
     }
 }
 TEST(Correct, SpinLock) {
-  everywhere(
-      [&] {
-        const DeviceArray<int> lock(1), total(1);
-        ASSERT_RUNS(launch({4, 40}, locked, lock, total));
-        EXPECT_EQ(total.values()[0], 160);
-      },
-      Same::results);
+  expect_results_everywhere({160}, [](int* total) {
+    const DeviceArray<int> lock(1);
+    return launch({4, 40}, locked, lock, total);
+  });
 }
 
 // ---- the rest

@@ -85,8 +85,7 @@ __global__ void barriers(int* out, int* data) {
   if (t % 32 != 0) out[t] = next;
 }
 TEST(GlobalOrders, Barriers) {
-  Ints expected(64);
-  for (int t = 0; t < 64; ++t) expected[t] = t % 32 == 0 ? t : (t + 1) % 64;
+  const Ints expected = list_of(64, [](int t) { return t % 32 == 0 ? t : (t + 1) % 64; });
   expect_everywhere(expected, [](int* out) {
     const DeviceArray<int> data(64);
     return launch({1, 64}, barriers, out, data.data());
@@ -101,8 +100,7 @@ __global__ void rotates(int* out) {
   out[(lane + 5) % 32] = next;
 }
 TEST(GlobalOrders, Shuffles) {
-  Ints expected(32);
-  for (int i = 0; i < 32; ++i) expected[i] = (i + 32 - 4) % 32;
+  const Ints expected = list_of(32, [](int i) { return (i + 32 - 4) % 32; });
   expect_everywhere(expected, [](int* out) { return launch({1, 32}, rotates, out); });
 }
 __global__ void one_value(int* out) {

@@ -96,8 +96,7 @@ __global__ void exits_after_a_partner_waits(int* out) {
   out[threadIdx.x / 2] = __shfl_down_sync(~0u, static_cast<int>(threadIdx.x), 2);
 }
 TEST(Legal, ShufflesOfEveryOtherLane) {
-  Ints expected(16);
-  for (int i = 0; i < 16; ++i) expected[i] = std::min(2 * i + 2, 30);
+  const Ints expected = list_of(16, [](int i) { return std::min(2 * i + 2, 30); });
   expect_everywhere(expected,
                     [](int* out) { return launch({1, 32}, exits_after_a_partner_waits, out); });
 }
@@ -130,8 +129,7 @@ __global__ void returns_before_the_barrier(int* out, int n) {
 }
 TEST(Legal, ReturnBeforeABarrier) {
   for (const int n : {1, 31, 32, 48}) {
-    Ints expected(n);
-    for (int i = 0; i < n; ++i) expected[i] = n - 1 - i + n;
+    const Ints expected = list_of(n, [=](int i) { return n - 1 - i + n; });
     expect_everywhere(
         expected, [n](int* out) { return launch({1, 64}, returns_before_the_barrier, out, n); });
   }
@@ -144,8 +142,7 @@ __global__ void a_warp_stays_longer(int* out) {
   }
 }
 TEST(Legal, BarriersAfterAnotherWarpHasExited) {
-  Ints expected(64, 2);
-  std::fill(expected.begin() + 32, expected.end(), 3);
+  const Ints expected = list_of(64, [](int t) { return t < 32 ? 2 : 3; });
   expect_everywhere(expected, [](int* out) { return launch({1, 64}, a_warp_stays_longer, out); });
 }
 
@@ -155,8 +152,7 @@ __global__ void exits_before_the_cluster_barrier(int* out) {
   out[64 * blockIdx.x + threadIdx.x] = 1;
 }
 TEST(Legal, ExitBeforeAClusterBarrier) {
-  Ints expected(128, 1);
-  expected[5] = expected[64 + 5] = 0;
+  const Ints expected = list_of(128, [](int i) { return i % 64 == 5 ? 0 : 1; });
   expect_everywhere(expected, [](int* out) {
     return launch_clusters(2, {2, 64}, exits_before_the_cluster_barrier, out);
   });
@@ -204,8 +200,7 @@ __global__ void volatile_local(int* out) {
   out[threadIdx.x] = s[31 - threadIdx.x] + local;
 }
 TEST(Legal, VolatileVariablesOfAThread) {
-  Ints expected(32);
-  for (int i = 0; i < 32; ++i) expected[i] = 31 - i + 2;
+  const Ints expected = list_of(32, [](int i) { return 31 - i + 2; });
   expect_everywhere(expected, [](int* out) { return launch({1, 32}, volatile_local, out); });
 }
 
@@ -224,8 +219,7 @@ __global__ void rotates_in_place(int* out) {
   out[lane] = s[lane];
 }
 TEST(Legal, ValuesThatAShuffleOrders) {
-  Ints expected(32);
-  for (int i = 0; i < 32; ++i) expected[i] = (i + 32 - 3 * 4) % 32;
+  const Ints expected = list_of(32, [](int i) { return (i + 32 - 3 * 4) % 32; });
   expect_everywhere(expected, [](int* out) { return launch({1, 32}, rotates_in_place, out); });
 }
 
@@ -248,8 +242,7 @@ __global__ void meets_from_two_branches(int* out) {
   }
 }
 TEST(Legal, LanesThatMeetFromTwoBranches) {
-  Ints expected(32);
-  for (int i = 0; i < 32; ++i) expected[i] = (i + 16) % 32 + 2;
+  const Ints expected = list_of(32, [](int i) { return (i + 16) % 32 + 2; });
   expect_everywhere(expected,
                     [](int* out) { return launch({1, 32}, meets_from_two_branches, out); });
 }
@@ -322,8 +315,7 @@ __global__ void passes_built_in_variables(int* out) {
   out[threadIdx.x] = static_cast<int>(sum_of(threadIdx) + (&size.x)[0]);
 }
 TEST(Legal, BuiltInVariablesByReference) {
-  Ints expected(32);
-  std::iota(expected.begin(), expected.end(), 32);
+  const Ints expected = list_of(32, [](int t) { return 32 + t; });
   expect_everywhere(expected,
                     [](int* out) { return launch({1, 32}, passes_built_in_variables, out); });
 }
@@ -350,8 +342,8 @@ __global__ void takes_from_above(int* out) {
   out[threadIdx.x] = __shfl_down(static_cast<int>(threadIdx.x), 1);
 }
 TEST(Legal, OwnFunctionsByNamesThatAreNotEmulated) {
-  Ints next(32, 31);  // of the last lane: its own
-  std::iota(next.begin(), next.end() - 1, 1);
+  // Of the last lane: its own.
+  const Ints next = list_of(32, [](int lane) { return std::min(lane + 1, 31); });
   expect_everywhere(next, [](int* out) { return launch({1, 32}, takes_from_above, out); });
 }
 
