@@ -95,7 +95,7 @@ std::map<std::string, double> measure_once(const Subject& subject, double estima
   const auto start = std::chrono::steady_clock::now();
   double previous_joules = nvml.joules();
   while (!is_complete()) {
-    if (seconds_since(start) > kTimeout + 4 * estimate)
+    if (seconds_since(start) > kTimeout + 4 * subject.buffers * estimate)
       throw NoNvml("the driver's energy counter does not change");
     batches.fill_queue();
     const double joules = nvml.joules();

@@ -36,7 +36,7 @@ constexpr double kShortLaunch = 200e-6, kLongLaunch = 10e-3;  // seconds
 // A clock below this fraction of the highest so far is held down by a limit.
 constexpr double kFullClock = 0.97;
 constexpr double kClockInterval = 0.1;  // seconds; successive means show when the clock is steady
-constexpr int kMostMeans = 10;          // samples under a power limit
+constexpr double kSwing = 1;            // seconds: the period of a clock under a power limit
 constexpr std::chrono::milliseconds kIdleTime{300};  // three updates of power by Hopper's driver
 
 __global__ void empty_kernel() {}
@@ -285,9 +285,9 @@ class Sampler : public Meter {
         std::max(highest_clock_hz_, std::min(result.sm_clock_hz, maximum.value_or(INFINITY)));
     const bool is_held_down = result.sm_clock_hz < kFullClock * highest_clock_hz_;
     if (!checks_clock || !is_held_down || sampling.settle_seconds <= 0) return result;
-    // A power limit lowers the clock within half a second and then lets it swing, about once per
-    // second. So these samples are discarded, and new ones are taken when the clock is steady. Each
-    // is a mean over a tenth of `settle_seconds`, and it takes 5 to 10 of them.
+    // A power limit lowers the clock within half a second and then lets it swing. So these samples
+    // are discarded, and new ones are taken when the clock no longer falls. Each is a mean over a
+    // tenth of `settle_seconds`, and it takes 5 to 10 of them.
     double sample_seconds = kClockInterval;  // wall time of a short sample
     settle(sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
@@ -297,12 +297,12 @@ class Sampler : public Meter {
         sample_seconds = seconds_since(from) / taken;
       });
     });
-    rounds *= std::max(
-        1, static_cast<int>(std::ceil(sampling.settle_seconds / kMostMeans / sample_seconds)));
+    rounds *=
+        std::max(1, static_cast<int>(std::ceil(sampling.settle_seconds / 10 / sample_seconds)));
     result = {.measuring_seconds = result.measuring_seconds, .settled = true};
-    take_samples([&](const std::vector<double>& means, double) {
-      return means.size() >= kMostMeans ||
-             (means.size() >= kFewest && mean_noise(means) <= sampling.noise);
+    take_samples([&](const std::vector<double>& means, double wall) {
+      return means.size() >= kFewest && (wall >= sampling.settle_seconds ||
+                                         (wall >= kSwing && mean_noise(means) <= sampling.noise));
     });
     return result;
   }

@@ -91,7 +91,7 @@ Study::Kept& Study::kept(const Row& row, size_t problems) {
     return free;
   };
   // A full device is no failure while older problems can be released.
-  while (kept.problems.size() < problems) try {
+  while (kept.problems.size() < problems && !kept.is_all) try {
       while (kept_.size() > 1 && free_memory() < device_.memory_bytes / 2) kept_.pop_back();
       const size_t free = free_memory();
       const AddTime timed(spent_.filling);
@@ -103,8 +103,10 @@ Study::Kept& Study::kept(const Row& row, size_t problems) {
         kept_.resize(1);
       else if (kept.problems.empty())
         throw;
-      else
-        break;  // fewer suffice
+      else {  // fewer suffice: half of them, since kernels may need room of their own
+        kept.problems.resize(std::max<size_t>(std::bit_floor(kept.problems.size()) / 2, 1));
+        kept.is_all = true;
+      }
     }
   return kept;
 }

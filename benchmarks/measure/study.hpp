@@ -95,7 +95,8 @@ class Study {
  private:
   struct Kept {
     std::string name;
-    size_t bytes = 0;  // of device memory, per problem
+    size_t bytes = 0;     // of device memory, per problem
+    bool is_all = false;  // there is no room for more
     std::vector<std::unique_ptr<Problem>> problems = {};
   };
 

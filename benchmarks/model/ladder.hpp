@@ -47,7 +47,7 @@ class Case {
 };
 
 /// Where one way to launch a choice takes over from another: at shapes whose size is at least
-/// `value`. Built in as measured on an H200; `ladder tune` measures it on other GPUs.
+/// `value`. Built in as measured on an H200, unless it says otherwise; `ladder tune` measures it.
 struct Crossover {
   std::string name;  ///< "reduction.bulk_ring_from"
   double value;

@@ -31,6 +31,7 @@ void set_times(benchmark::UserCounters& counters, const Row& row, const Study& s
     counters["percent_of_ceiling"] = 100 * study.speed(row, m, row.ladder->quantity) / *m.ceiling;
   counters["samples"] = double(seconds.size());
   if (m.samples.late > 0) counters["late_samples"] = m.samples.late;
+  if (m.samples.settled) counters["settled"] = 1;
   counters["measuring_seconds"] = m.samples.measuring_seconds;
   counters["min_seconds"] = std::ranges::min(seconds);
   counters["q1_seconds"] = quantile(seconds, 0.25);

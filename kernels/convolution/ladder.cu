@@ -35,7 +35,7 @@ Implementation fastest(const Case& c, const Device& device) {
   if (!aligned(c)) return chosen("row_ring", strips_by_ring<side>());
   if constexpr (side <= kMostUnrolled)
     if (few_rows && !kStripsFrom.reached(c, device) &&
-        (side >= 7 || kSmallTilesFrom.reached(c, device)))
+        (side < 7 ? kSmallTilesFrom : kSmallTilesOfSevenFrom).reached(c, device))
       return chosen("small_tiles", in_small_tiles<side>());
   return chosen("from_l1", strips_from_l1<side>());
 }
@@ -178,7 +178,7 @@ Ladder ladder() {
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
       .problem = problem_of<Convolution>,
-      .crossovers = {kFullFrom, kRowRingFrom, kStripsFrom, kSmallTilesFrom},
+      .crossovers = {kFullFrom, kRowRingFrom, kStripsFrom, kSmallTilesFrom, kSmallTilesOfSevenFrom},
       .memory = [](const Case& c) { return 24. * c["rows"] * c["columns"]; },
       .rungs = by_axis("filter", kFilters,
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),
