@@ -23,7 +23,7 @@ struct Tile {
     return tile * kElements + 4 * (warp * 32 * kVectors + lane);
   }
 
-  // What the next launch reads again is evicted from the L2 with normal priority, else first.
+  // The L2 evicts the elements first, unless the next launch reads them again.
   template <bool read_again = false>
   __device__ __forceinline__ void load(const T* in, size_t count, size_t tile) {
     const size_t first = first_of(tile);
