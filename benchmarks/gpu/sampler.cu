@@ -37,6 +37,7 @@ constexpr double kShortLaunch = 200e-6, kLongLaunch = 10e-3;  // seconds
 constexpr double kFullClock = 0.97;
 constexpr double kClockInterval = 0.1;  // seconds; successive means show when the clock is steady
 constexpr double kSwing = 1;            // seconds: the period of a clock under a power limit
+constexpr int kMostMeans = 10;          // samples under a power limit take a tenth of the time each
 constexpr std::chrono::milliseconds kIdleTime{300};  // three updates of power by Hopper's driver
 
 __global__ void empty_kernel() {}
@@ -297,8 +298,8 @@ class Sampler : public Meter {
         sample_seconds = seconds_since(from) / taken;
       });
     });
-    rounds *=
-        std::max(1, static_cast<int>(std::ceil(sampling.settle_seconds / 10 / sample_seconds)));
+    rounds *= std::max(
+        1, static_cast<int>(std::ceil(sampling.settle_seconds / kMostMeans / sample_seconds)));
     result = {.measuring_seconds = result.measuring_seconds, .settled = true};
     take_samples([&](const std::vector<double>& means, double wall) {
       return means.size() >= kFewest && (wall >= sampling.settle_seconds ||

@@ -14,7 +14,7 @@ struct Sampling {
   bool cold = true;                 ///< L2 holds nothing of the problem before a launch
   double device_seconds = 0.02;     ///< of all launches together, at least
   int least = 20;                   ///< samples, unless the wall limit comes first
-  double noise = 0.001;             ///< relative standard error of the median to reach
+  double noise = 0.001;             ///< relative standard error of the time to reach
   double wall_seconds = 0.5;        ///< stop by then, but with kFewest samples at least
   double settle_seconds = 10;       ///< if the clock is held down: to wait and to sample, at most
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,17 @@ def test_the_site_of_the_documents_has_no_broken_link():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (ROOT / "build/site/html/docs/ladders/transpose/index.html").exists()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_wrapped_text_is_no_list(document):
+    """A line of a paragraph that starts with `+` or `2.` would be shown as an item of a list."""
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    marker = re.compile(r"\s*([-+*]|\d+[.)]) ")
+    for before, line in pairwise(text.splitlines()):
+        in_list = not before.strip() or marker.match(before) or before.startswith(("  ", "<!--"))
+        assert in_list or not marker.match(line), line
+        assert not re.search(r" \d\.$", before) or not line.startswith("**"), before
 
 
 def test_no_stray_file_lies_at_the_top():

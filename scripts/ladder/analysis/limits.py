@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What limits a row: the share of each limit that it uses, from its hardware counters.
 
-Below, t is the median time of the row. A roof is the best row of that name in the same results.
+Below, t is the time of the row (`median_seconds`). A roof is the best row of that name in the same
+results.
 
 - DRAM: bytes / t over the roof of the same mix. That is `dram_read` where under a tenth of the
   bytes is written, `dram_write` where under a tenth is read, and else the better of `memcpy` and
