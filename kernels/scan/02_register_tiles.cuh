@@ -23,20 +23,27 @@ struct Tile {
     return tile * kElements + 4 * (warp * 32 * kVectors + lane);
   }
 
-  // The L2 evicts the elements first, unless the next launch reads them again.
+  // The L2 evicts the elements first, unless the next launch reads them again. Only the vector that
+  // the end of the input cuts is loaded and stored word by word.
   template <bool read_again = false>
   __device__ __forceinline__ void load(const T* in, size_t count, size_t tile) {
     const size_t first = first_of(tile);
+    const auto* wide = reinterpret_cast<const Vector*>(in + first);
+    const auto load_vector = [&](int j) {
+      return read_again ? wide[32 * j] : __ldcs(wide + 32 * j);
+    };
     if ((tile + 1) * kElements <= count) {
-      const auto* wide = reinterpret_cast<const Vector*>(in + first);
 #pragma unroll
-      for (int j = 0; j < kVectors; ++j) v[j] = read_again ? wide[32 * j] : __ldcs(wide + 32 * j);
+      for (int j = 0; j < kVectors; ++j) v[j] = load_vector(j);
     } else {
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
         const size_t i = first + 128 * j;
-        v[j] = {scan::load(in, i, count), scan::load(in, i + 1, count),
-                scan::load(in, i + 2, count), scan::load(in, i + 3, count)};
+        if (i + 4 <= count)
+          v[j] = load_vector(j);
+        else
+          v[j] = {scan::load(in, i, count), scan::load(in, i + 1, count),
+                  scan::load(in, i + 2, count), T{}};
       }
     }
   }
@@ -46,18 +53,21 @@ struct Tile {
 #pragma unroll
     for (int j = 0; j < kVectors; ++j) add(v[j], tiles_before);
     const size_t first = first_of(tile);
+    auto* wide = reinterpret_cast<Vector*>(out + first);
     if ((tile + 1) * kElements <= count) {
-      auto* wide = reinterpret_cast<Vector*>(out + first);
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) __stcs(wide + 32 * j, v[j]);
     } else {
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
         const size_t i = first + 128 * j;
-        if (i < count) out[i] = v[j].x;
-        if (i + 1 < count) out[i + 1] = v[j].y;
-        if (i + 2 < count) out[i + 2] = v[j].z;
-        if (i + 3 < count) out[i + 3] = v[j].w;
+        if (i + 4 <= count) {
+          __stcs(wide + 32 * j, v[j]);
+        } else {
+          if (i < count) out[i] = v[j].x;
+          if (i + 1 < count) out[i + 1] = v[j].y;
+          if (i + 2 < count) out[i + 2] = v[j].z;
+        }
       }
     }
   }
