@@ -241,7 +241,7 @@ def test_of_two_ceilings_the_lower_one_at_a_case_is_told_by_its_rows(tmp_path):
     assert [study.percent(row) for row in study.rows] == [50, 20]
     assert study.spell_ceiling(study.rows[0]) == "`roof/fma` or `roof/read`"
     assert not study.has_own_ceiling(study.rows[0])
-    assert all(study.in_line(case) for case in study.cases)  # odd sides are one series
+    assert all(study.shapes.in_line(case) for case in study.cases)  # odd sides are one series
 
 
 def test_hardware_counters_stand_beside_the_times(tmp_path):

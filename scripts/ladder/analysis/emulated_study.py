@@ -57,7 +57,7 @@ class Tally(Study):
 
     def spell(self, case: str) -> str:
         """Write a whole case for a title; axes with different values are listed one by one."""
-        if self.in_series(case):
+        if self.shapes.in_series(case):
             return super().spell(case)
         pairs = (segment.split(":", 1) for segment in case.split("/"))
         spelled = ", ".join(f"{name} {units.power_of_two(value)}" for name, value in pairs)

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import cache, cached_property, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
+from ladder.analysis.shapes import Shapes, axis_values, by_case
 from ladder.io.results import Results
 from ladder.model import ceilings, units
 from ladder.model.catalogue import Ceiling, Ladder, Rung
@@ -22,23 +21,7 @@ SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
 
 # What was predicted of shared memory, and the slow-down against the fastest step.
 PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
-_KIBIBYTES = "kibibytes"  # an axis whose values are told as sizes of memory
 _NOISE = 0.005  # speeds this close count as equal: from process to process most differ by less
-
-_Told = TypeVar("_Told")
-
-
-def _by_case(method: Callable[[Study, str], _Told]) -> Callable[[Study, str], _Told]:
-    """Keep what a method returns for a case: thousands of rows may ask for it."""
-
-    @wraps(method)
-    def kept(self: Study, case: str) -> _Told:
-        known: dict[str, _Told] = self.__dict__.setdefault(f"_{method.__name__}_by_case", {})
-        if case not in known:
-            known[case] = method(self, case)
-        return known[case]
-
-    return kept
 
 
 class Study:
@@ -59,17 +42,20 @@ class Study:
         return row.status == "ok", 0.0 if math.isnan(speed) else speed
 
     @cached_property
-    def cases(self) -> list[str]:
-        """Every case measured: the series of sizes rising, then other shapes as the file has them.
-
-        The file's order is that of the rung with most cases.
-        """
+    def shapes(self) -> Shapes:
+        """The cases as shapes: the file's order is that of the rung with most cases."""
         by_rung: dict[str, dict[str, None]] = {}
         for row in self.rows:
             by_rung.setdefault(row.rung, {})[row.case] = None
         fullest_first = sorted(by_rung.values(), key=len, reverse=True)
-        found = dict.fromkeys(case for cases in fullest_first for case in cases)
-        return sorted(found, key=lambda case: (not self.in_series(case), self._size(case)))
+        return Shapes(
+            self.ladder.axes, dict.fromkeys(case for cases in fullest_first for case in cases)
+        )
+
+    @property
+    def cases(self) -> list[str]:
+        """Every case measured: the series of sizes rising, then other shapes."""
+        return self.shapes.cases
 
     @cached_property
     def rungs(self) -> list[Rung]:
@@ -126,7 +112,7 @@ class Study:
     def _shared(self, case: str) -> int:
         """On how many axes beside its shape a case has the headline's value."""
         values, headline = axis_values(case), axis_values(self.headline)
-        others = values.keys() - set(self.shape_axes)
+        others = values.keys() - set(self.shapes.axes)
         return sum(values[axis] == headline.get(axis) for axis in others)
 
     def speed(self, row: Row) -> float:
@@ -231,7 +217,7 @@ class Study:
             100 * self.speed(row) / row.percent_of_ceiling if row.percent_of_ceiling else math.nan
         )
 
-    @_by_case
+    @by_case
     def ceiling(self, case: str) -> float:
         """Return the ceiling at `case` of the rungs that have the ladder's; NaN if not measured."""
         rows = (self.ok(rung, case) for rung in self.rungs)
@@ -334,87 +320,18 @@ class Study:
         slower = [f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row))]
         return counts, slower[0], slower[1]
 
-    def facet(self, case: str) -> str:
-        """Return the part of a case that names its small multiple, as `axis:value`."""
-        facets = {axis.name for axis in self.ladder.axes if axis.facet}
-        return "/".join(s for s in case.split("/") if s.partition(":")[0] in facets)
-
-    @cached_property
-    def facets(self) -> dict[str, list[str]]:
-        """Cases by facet, both in the file's order."""
-        split: dict[str, list[str]] = {}
-        for case in self.cases:
-            split.setdefault(self.facet(case), []).append(case)
-        return split
-
-    @cached_property
-    def shape_axes(self) -> list[str]:
-        """Names of the axes that make the x axis: those that vary and are no facets."""
-        plain = [axis.name for axis in self.ladder.axes if not axis.facet]
-        values = [axis_values(case) for case in {row.case for row in self.rows}]
-        return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
-
-    @_by_case
-    def _shape(self, case: str) -> list[str]:
-        return [axis_values(case).get(name, "") for name in self.shape_axes]
-
-    def in_series(self, case: str) -> bool:
-        """Whether all axes of a shape have one value, so that it is one of a series of sizes."""
-        return len(set(self._shape(case))) <= 1
-
-    def in_line(self, case: str) -> bool:
-        """Whether a line through the series goes through this shape.
-
-        Where the smallest size is a power of two, the line goes through its whole multiples only.
-        An odd size between them is another kind of shape, as a rectangle is: the line would swing
-        to it and back.
-        """
-        powers = self._smallest & (self._smallest - 1) == 0
-        return self.in_series(case) and not (powers and self._size(case) % self._smallest)
-
-    @cached_property
-    def _smallest(self) -> int:
-        return min(filter(None, map(self._size, self.cases)), default=1)
-
-    def _size(self, case: str) -> int:
-        shape = self._shape(case)
-        return int(shape[0]) if self.in_series(case) and shape and shape[0].isdecimal() else 0
-
-    @_by_case
-    def label(self, case: str) -> str:
-        """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
-        values = self._shape(case)
-        if self.shape_axes == [_KIBIBYTES] and values[0].isdecimal():
-            return units.memory(1024 * float(values[0]))
-        values = [units.power_of_two(v) if self._powers or len(v) > 6 else v for v in values]
-        return "×".join(values[:1] if self.in_series(case) else values)
-
-    @_by_case
+    @by_case
     def differs(self, case: str) -> str:
         """Write a shape, and what else of a case is not the headline's: `4096, sorted`."""
         values, headline = axis_values(case), axis_values(self.headline)
-        others = (axis for axis in values if axis not in self.shape_axes)
+        others = (axis for axis in values if axis not in self.shapes.axes)
         told = [values[axis] for axis in others if values[axis] != headline.get(axis)]
         named = [units.power_of_two(value).replace("_", " ") for value in told]
-        return ", ".join([self.label(case), *named])
+        return ", ".join([self.shapes.label(case), *named])
 
-    @_by_case
     def spell(self, case: str) -> str:
         """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
-        axes, label, values = self.shape_axes, self.label(case), axis_values(case)
-        sign = " × " if "×" in label else " = "
-        shape = f"{axes[0]} {label}" if len(axes) == 1 else f"{sign.join(axes)} = {label}"
-        shape = label if axes == [_KIBIBYTES] else shape
-        rest = {name: value for name, value in values.items() if name not in axes}
-        others = [f"{name} {units.power_of_two(value)}" for name, value in rest.items()]
-        return ", ".join([*([shape] if axes else []), *others]).replace("_", " ")
-
-    @cached_property
-    def _powers(self) -> bool:
-        """Whether every shape is made of powers of two and the longest is long to write."""
-        values = {value for case in self.cases for value in self._shape(case)}
-        written = {units.power_of_two(value) for value in values}
-        return not written & values and max(map(len, values), default=0) > 6
+        return self.shapes.spell(case)
 
 
 def studies(results: Results) -> list[Study]:
@@ -434,11 +351,6 @@ def describe(results: Results) -> str:
     more = f" and {len(results.files) - 1} more" * (len(results.files) > 1)
     which = commit or Path(results.file).name + more
     return ", ".join(filter(None, (*where, results.conditions, which)))
-
-
-def facet_title(facet: str) -> str:
-    """Write `distribution:uniform` as `distribution uniform`."""
-    return facet.replace("/", ", ").replace(":", " ").replace("_", " ")
 
 
 def name_of(rung: Rung, row: Row | None) -> str:
@@ -482,9 +394,3 @@ def _predicted_share(row: Row) -> float:
     if row.predicted_bytes_per_wavefront > 0:
         return row.predicted_bytes_per_wavefront
     return 1 / (row.predicted_load_wavefronts + row.predicted_store_wavefronts)
-
-
-@cache
-def axis_values(case: str) -> Mapping[str, str]:
-    """Split `axis:value/...` into values by axis."""
-    return dict(segment.split(":", 1) for segment in case.split("/") if segment)

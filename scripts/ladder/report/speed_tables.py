@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from ladder.analysis import roofs
 from ladder.analysis.limits import Limits
+from ladder.analysis.shapes import facet_title
 from ladder.analysis.study import (
     PREDICTION,
     Study,
     describe,
-    facet_title,
     own_quantity,
     own_speed,
     studies,
@@ -36,7 +36,7 @@ def ladder(study: Study, limits: Limits) -> str:
     table of counters then.
     """
     headline = study.headline
-    cases = _pick(study.facets[study.facet(headline)], headline)
+    cases = _pick(study.shapes.facets[study.shapes.facet(headline)], headline)
     percent = f"% of `{study.ladder.ceilings}`"
     divisor, unit = study.unit
     with_counters = counter_tables.has_counters(study)
@@ -54,7 +54,7 @@ def ladder(study: Study, limits: Limits) -> str:
         }
         line |= factors(study, rung)
         for case in cases:
-            line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
+            line[study.shapes.label(case) if len(study.cases) > 1 else "speed"] = _cell(
                 study, study.best.get((rung.name, case)), divisor
             )
         line |= _roof(study, rung, measured)
@@ -177,15 +177,15 @@ def choices(results: Results) -> str:
     """
     lines = []
     for study in studies(results):
-        facet = study.facet(study.headline)
+        facet = study.shapes.facet(study.headline)
         for rung in (rung for rung in study.rungs if rung.role == "choice"):
             taken: dict[str, list[Row]] = {}
-            for row in filter(None, (study.ok(rung, case) for case in study.facets[facet])):
+            for row in filter(None, (study.ok(rung, case) for case in study.shapes.facets[facet])):
                 taken.setdefault(row.chosen, []).append(row)
             told = []
             for step, rows in taken.items():
                 peer = _range_to_peer(study, rows)
-                where = _listed([study.label(row.case) for row in rows])
+                where = _listed([study.shapes.label(row.case) for row in rows])
                 told.append(f"{code(step)} at {where}" + f" ({peer})" * bool(peer))
             title = ", ".join(filter(None, (study.ladder.title, facet_title(facet))))
             lines.append({"ladder": title, "use": "; ".join(told)})

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladder.analysis.history import History
-from ladder.analysis.study import Study, facet_title
+from ladder.analysis.shapes import facet_title
+from ladder.analysis.study import Study
 from ladder.io import files
 from ladder.model import units
 from ladder.model.errors import LadderError
@@ -78,10 +79,10 @@ def climb(study: Study) -> Chart | None:
     if study.ladder.is_roof or len(cases) < 2:
         return None
     divisor, unit = study.unit
-    facets = list(dict.fromkeys(map(study.facet, cases)))
-    facets.sort(key=lambda facet: facet != study.facet(study.headline))
-    axes = study.shape_axes
-    agree = ", one number where all agree" if any(map(study.in_series, cases)) else ""
+    facets = list(dict.fromkeys(map(study.shapes.facet, cases)))
+    facets.sort(key=lambda facet: facet != study.shapes.facet(study.headline))
+    axes = study.shapes.axes
+    agree = ", one number where all agree" if any(map(study.shapes.in_series, cases)) else ""
     shown = {name for name, _ in best}
     rungs = [rung for rung in study.rungs if rung.name in shown]
     number = {rung.name: i for i, rung in enumerate(rungs)}
@@ -93,9 +94,9 @@ def climb(study: Study) -> Chart | None:
         "facets": [facet_title(facet) for facet in facets],
         "cases": [
             [
-                study.label(case),
-                facets.index(study.facet(case)),
-                study.in_line(case),
+                study.shapes.label(case),
+                facets.index(study.shapes.facet(case)),
+                study.shapes.in_line(case),
                 _short(study.ceiling(case) / divisor),
             ]
             for case in cases

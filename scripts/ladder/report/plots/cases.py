@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ladder.analysis.study import Study, axis_values
+from ladder.analysis.shapes import axis_values
+from ladder.analysis.study import Study
 from ladder.model import units
 
 
@@ -29,11 +30,11 @@ class Group:
 
 def across(study: Study, cases: Iterable[str]) -> str:
     """Name the axis that goes across: the first that varies, or all where shapes are a series."""
-    if len(study.shape_axes) > 1 and any(map(study.in_series, cases)):
-        return " × ".join(study.shape_axes)
-    found = {axis: {axis_values(case).get(axis) for case in cases} for axis in study.shape_axes}
+    if len(study.shapes.axes) > 1 and any(map(study.shapes.in_series, cases)):
+        return " × ".join(study.shapes.axes)
+    found = {axis: {axis_values(case).get(axis) for case in cases} for axis in study.shapes.axes}
     varying = [axis for axis, several in found.items() if len(several) > 1]
-    return next(iter([*varying, *study.shape_axes]), "")
+    return next(iter([*varying, *study.shapes.axes]), "")
 
 
 def grouped(study: Study, cases: list[str], axis: str) -> list[Group]:
@@ -44,9 +45,9 @@ def grouped(study: Study, cases: list[str], axis: str) -> list[Group]:
         own = axis_values(case)
         rest = [a for a in own if a not in facets and a not in axis.split(" × ")]
         others = "/".join(f"{a}:{own[a]}" for a in rest)
-        alone = axis in own and len(study.shape_axes) > 1
-        label = own[axis] if alone else study.label(case)
-        found.setdefault((study.facet(case), others), {})[label] = case
+        alone = axis in own and len(study.shapes.axes) > 1
+        label = own[axis] if alone else study.shapes.label(case)
+        found.setdefault((study.shapes.facet(case), others), {})[label] = case
     return [Group(*key, dict(sorted(group.items(), key=_order))) for key, group in found.items()]
 
 
@@ -84,11 +85,11 @@ def at_headline(study: Study) -> str:
 
 def whole(study: Study, case: str) -> str:
     """Write a case for a title, a size that is all axes' own once: `m = n = k = 4096`."""
-    axes = study.shape_axes
-    if len(axes) < 2 or not study.in_series(case):
+    axes = study.shapes.axes
+    if len(axes) < 2 or not study.shapes.in_series(case):
         return spelled(case)
     rest = "/".join(f"{a}:{value}" for a, value in axis_values(case).items() if a not in axes)
-    return ", ".join(filter(None, (" = ".join((*axes, study.label(case))), spelled(rest))))
+    return ", ".join(filter(None, (" = ".join((*axes, study.shapes.label(case))), spelled(rest))))
 
 
 def short(label: str) -> str:

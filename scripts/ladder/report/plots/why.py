@@ -184,7 +184,7 @@ def _below(study: Study, step: Step) -> str:
     """Say what a rung builds on, and where its row is not the one that other figures show."""
     told = f"on {step.rung.builds_on}"
     if step.row.case != study.headline:
-        told += f", at {study.label(step.row.case)}"
+        told += f", at {study.shapes.label(step.row.case)}"
     return told + (f" (best: {values_of(step.rung, step.best)})" if step.best else "")
 
 

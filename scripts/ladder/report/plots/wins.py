@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Study, axis_values, describe
+from ladder.analysis.shapes import axis_values
+from ladder.analysis.study import Study, describe
 from ladder.model.rows import Row
 from ladder.report.plots import cases, panels, style
 from ladder.report.plots.cases import Group
@@ -109,8 +110,8 @@ def _fastest(speeds: Mapping[tuple[str, str], float]) -> dict[str, float]:
 def _groups(study: Study, shown: list[str]) -> list[Group]:
     """Group cases; shapes that are not one of the series of sizes stand apart."""
     axis = cases.across(study, shown)
-    sizes = [case for case in shown if study.in_line(case)]
-    odd = [case for case in shown if not study.in_line(case)]
+    sizes = [case for case in shown if study.shapes.in_line(case)]
+    odd = [case for case in shown if not study.shapes.in_line(case)]
     if not sizes:
         return cases.grouped(study, odd, axis)
     apart = [replace(group, odd=True) for group in cases.grouped(study, odd, axis)]
@@ -144,7 +145,7 @@ def _tables(study: Study, found: Map, told: _Told) -> Figure:
     key = [("fastest of these", style.OURS), ("within 2% of it", style.PALE)]
     if any(found.rungs.values()):
         key.append(("fastest with a limit of its own*", _OWN))
-    across = cases.words(" × ".join(study.shape_axes))
+    across = cases.words(" × ".join(study.shapes.axes))
     errors = any(row.error_over_library > 1 for row in found.rows.values())
     about = (
         f"Percent of {study.ladder.ceilings}, by {across}; rungs not shown are at most 2% faster"
