@@ -133,6 +133,14 @@ __device__ __forceinline__ void cluster_sync_relaxed() {
 #endif
 }
 
+/// The same in two steps, so that a thread can work between its arrival and its wait.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait;" ::: "memory");
+}
+
 /// As cluster_group::sync(), but for shared memory alone: from CUDA 12.8 on it does not wait for
 /// stores to global memory, which takes half a microsecond. Afterwards threads may load what blocks
 /// have stored in their own shared memory. Values loaded from other blocks must have been used
@@ -151,7 +159,8 @@ __device__ __forceinline__ void cluster_sync_shared() {
 using emulator::arrive, emulator::cp_async_arrive_noinc, emulator::arrive_remote,
     emulator::arrive_expect_tx, emulator::mbarrier_init, emulator::MBarrier,
     emulator::fence_mbarrier_init, emulator::st_async, emulator::cluster_sync_shared,
-    emulator::wait, emulator::wait_acquire_cluster, emulator::cluster_sync_relaxed;
+    emulator::wait, emulator::wait_acquire_cluster, emulator::cluster_sync_relaxed,
+    emulator::cluster_arrive_relaxed, emulator::cluster_wait;
 #endif
 
 }  // namespace ladders

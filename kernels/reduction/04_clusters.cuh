@@ -5,9 +5,7 @@
 
 #include <cooperative_groups.h>
 
-#ifdef __CUDACC__
 #include "common/mbarrier.cuh"
-#endif
 #include "reduction/03_flags.cuh"
 
 namespace ladders::reduction {
@@ -22,37 +20,25 @@ __global__ void __launch_bounds__(kThreads)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr unsigned kWarps = kThreads / 32, kSums = kCluster * kWarps;
   __shared__ Wide<Op> sums[kSums];
-  const auto cluster = cooperative_groups::this_cluster();
-  const unsigned rank = cluster.block_rank();
+  const unsigned rank = cooperative_groups::this_cluster().block_rank();
   const unsigned index = blockIdx.x / kCluster, clusters = gridDim.x / kCluster;
   // No block may access the shared memory of one that has not started: hence a barrier of the
   // cluster, whose wait comes after the loads.
-#ifdef __CUDACC__
   __shared__ MBarrier full;
   if (rank == 0 && threadIdx.x == 0) {
     mbarrier_init(full, 1);
     fence_mbarrier_init();
   }
-  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
-#else
-  cluster.sync();
-#endif
+  cluster_arrive_relaxed();
   if (rank == 0) prefetch_slots<kThreads>(slots, index, clusters, result);
   Wide<Op> sum = sum_in_lane_0(part_sum<Op, kThreads, kLoads>(in, count, division));
   Wide<Op>* mine = &sums[rank * kWarps + threadIdx.x / 32];
-#ifdef __CUDACC__
-  asm volatile("barrier.cluster.wait;" ::: "memory");
+  cluster_wait();
   if (rank == 0 && threadIdx.x == 0) arrive_expect_tx(full, kSums * sizeof(sum));
   if (threadIdx.x % 32 == 0) st_async(mine, sum, full, 0);
-#else
-  if (threadIdx.x % 32 == 0) *cluster.map_shared_rank(mine, 0) = sum;
-  cluster.sync();
-#endif
   if (rank != 0) return;
   if (threadIdx.x < 32) {
-#ifdef __CUDACC__
     wait_acquire_cluster(full, 0);
-#endif
     sum = 0;
 #pragma unroll
     for (unsigned i = 0; i < kSums; i += 32) sum += sums[i + threadIdx.x];

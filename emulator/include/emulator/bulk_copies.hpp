@@ -37,6 +37,8 @@ inline constexpr auto wait_acquire_cluster = wait;
 // Until all threads of the cluster are here: before the first access to another block's memory, or
 // so that others see what blocks have stored in their own.
 EMULATOR_INLINE void cluster_sync_relaxed() { cluster_barrier(Orders::nothing); }
+EMULATOR_INLINE void cluster_arrive_relaxed() {}  // threads arrive when they wait
+EMULATOR_INLINE void cluster_wait() { cluster_sync_relaxed(); }
 EMULATOR_INLINE void cluster_sync_shared() { cluster_barrier(Orders::shared_memory); }
 
 // To shared memory; the bytes arrive at the barrier.
