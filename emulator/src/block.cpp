@@ -133,7 +133,7 @@ void Block::run(std::uint64_t number) {
 void Block::enter_thread(Lane& lane) {
   launch_->bound.thread(launch_->bound.data);
   arrive(lane, lane.group + 1);
-  write_copies(lane);
+  end_copies(lane);
   --live_;
   leave(lane, State::exited);
 }

@@ -179,11 +179,9 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     if (width < 1 || width > 32 || (width & (width - 1)) != 0)
       throw fault(lane, lane.pc, "shuffle of a width of ", width, ", not 1, 2, 4 ... 32");
     const int me = lane.number, first = me / width * width;
-    // CUDA leaves open what comes from a lane that has exited: here bits that are no number and no
-    // index, so that a result that depends on them is seen to be wrong.
+    // CUDA leaves open what comes from a lane that has exited or is not in the mask: here bits that
+    // are no number and no index, so that a result that depends on them is seen to be wrong.
     const auto take_from = [&](int source) {
-      if (!(lane.call.mask >> source & 1))
-        throw fault(lane, lane.pc, "shuffle reads lane ", source, ", which is not in the mask");
       return members >> source & 1 ? lanes[source].value : ~std::uint64_t{0};
     };
     // Distances are unsigned; beyond a warp they are all the same.

@@ -394,6 +394,12 @@ void write_copies(Lane& lane) {
   current_block->note_change();
   lane.copies_out.clear();
 }
+// The block's memory must not go before it is read, and no other thread can wait for that.
+void end_copies(Lane& lane) {
+  for (const BulkCopy* copy : lane.copies_out)
+    if (!copy->read) wrong(*copy, "its thread exits before it is read (bulk_wait_group_read())");
+  write_copies(lane);
+}
 void bulk_wait_group_read() { read_sources(*current_lane); }
 void bulk_wait_group() { write_copies(*current_lane); }
 

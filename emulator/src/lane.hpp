@@ -181,8 +181,8 @@ void yield(Lane& lane, State state);
 
 /// The asynchronous copies of the groups before that number arrive.
 void arrive(Lane& lane, std::uint64_t group);
-/// Its bulk copies to global memory are complete.
-void write_copies(Lane& lane);
+/// The lane exits: its bulk copies to global memory are complete.
+void end_copies(Lane& lane);
 
 /// Ends the launch with a fault of the running lane at `pc`, in the words of these parts.
 template <class... T>

@@ -157,7 +157,9 @@ __global__ void write_box(CUtensorMap map, int words, int row, int column) {
   for (int i = threadIdx.x; i < words; i += blockDim.x) box[i] = i + 1;
   fence_proxy_async_shared();
   __syncthreads();
-  if (threadIdx.x == 0) tma_store(map, row, column, box);
+  if (threadIdx.x != 0) return;
+  tma_store(map, row, column, box);
+  bulk_wait_group_read();
 }
 TEST(BulkCopies, WriteBoxes) {
   everywhere([] {
@@ -211,6 +213,7 @@ __global__ void bad_copy(int* data, int which) {
   if (which == 6) bulk_store(data + 60, s, 32);             // fault
   if (which == 7) bulk_store(data, data + 32, 32);          // fault
   if (which == 8) bulk_store(data, s, 32);                  // fault
+  bulk_wait_group_read();
 }
 void expect_bad_copy(int which, const char* what) {
   SCOPED_TRACE(which);
@@ -239,6 +242,18 @@ __global__ void leave_a_copy(int* data) {
 }
 TEST(Faults, BulkCopyThatNobodyWaitsFor) {
   EXPECT_FAULT(leave_a_copy, "a block exits while 32 bytes are under way to its memory");
+}
+
+__global__ void leave_a_store(int* data) {
+  __shared__ __align__(128) int s[8];
+  if (threadIdx.x >= 8) return;
+  s[threadIdx.x] = 1;
+  fence_proxy_async_shared();
+  __syncwarp();
+  if (threadIdx.x == 0) bulk_store(data, s, 32);  // fault
+}
+TEST(Faults, BulkStoreThatNobodyWaitsFor) {
+  EXPECT_FAULT(leave_a_store, "bulk copy of 32 bytes: its thread exits before it is read");
 }
 
 __global__ void box_of_a_cube(int*, CUtensorMap map) {

@@ -60,6 +60,7 @@ __global__ void ring(int* out, const int* in, Wrong wrong) {
     }
     __syncwarp();
   }
+  bulk_wait_group_read();
 }
 
 // With checks, lanes that get out of step at mbarriers count one by one.

@@ -119,6 +119,21 @@ TEST(Legal, FullMaskInAPartialWarp) {
   EXPECT_NE(out.values()[1], 16) << "lanes that are not there gave numbers";
 }
 
+// The last step of many reductions: lanes from 8 on add what comes from outside the mask, but
+// nobody uses their sums.
+__global__ void sums_of_the_lanes_in_a_mask(int* out) {
+  const unsigned mask = __ballot_sync(~0u, threadIdx.x < 16);
+  if (threadIdx.x >= 16) return;
+  int sum = 1;
+  for (unsigned d = 8; d > 0; d /= 2) sum += __shfl_down_sync(mask, sum, d);
+  if (threadIdx.x == 0) out[0] = sum;
+  out[1] = __shfl_sync(mask, 1, 16);
+}
+TEST(Legal, ShufflesFromOutsideTheMask) {
+  expect_everywhere({16, -1},
+                    [](int* out) { return launch({1, 32}, sums_of_the_lanes_in_a_mask, out); });
+}
+
 __global__ void returns_before_the_barrier(int* out, int n) {
   __shared__ int s[64];
   const int i = static_cast<int>(threadIdx.x);

@@ -106,13 +106,16 @@ __global__ void barriers_of_equal_functions(int* data) {
   threadIdx.x < 32 ? one_barrier() : another_barrier();
   data[threadIdx.x] = 1;
 }
-__global__ void shuffle_from_elsewhere(int* data) {
-  if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xFFu, 1, 8);
-}
 TEST(Plain, FindsFaultsOfBarriersAndWarps) {
   EXPECT_FAULT(two_barriers, "divergent barrier");
   EXPECT_FAULT(barriers_of_equal_functions, "divergent barrier");
-  EXPECT_FAULT(shuffle_from_elsewhere, "shuffle reads lane 8, which is not in the mask");
+}
+
+__global__ void shift_by_the_width(int* data) { data[0] = 1 << (threadIdx.x + 32); }
+__global__ void cast_of_a_negative(int* data) { data[unsigned(-1.f - threadIdx.x) & 1] = 1; }
+TEST(Plain, FindsUndefinedArithmetic) {
+  EXPECT_FAULT(shift_by_the_width, "shift count is negative, or not less than the width");
+  EXPECT_FAULT(cast_of_a_negative, "the floating-point value does not fit the integer type");
 }
 
 __global__ void copy_of_a_bad_size(int* data) {

@@ -34,6 +34,7 @@ __global__ void out_of_shared(int* out, const int*) {
   if (threadIdx.x != 0) return;
   if (wrong == nothing && one_fences) fence_proxy_async_shared();
   bulk_store(out, tile, kBytes);
+  bulk_wait_group_read();
 }
 // A copy to where a thread has written before.
 template <Wrong wrong>

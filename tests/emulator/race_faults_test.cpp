@@ -77,13 +77,6 @@ TEST(Faults, ShuffleMaskWithoutTheCaller) {
   EXPECT_FAULT(shuffle_mask_without_the_caller, "calling lane is not in its own mask", {1, 32});
 }
 
-__global__ void shuffle_from_outside_the_mask(int* data) {
-  if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xFFu, 1, 8);  // fault
-}
-TEST(Faults, ShuffleFromOutsideTheMask) {
-  EXPECT_FAULT(shuffle_from_outside_the_mask, "reads lane 8, which is not in the mask", {1, 32});
-}
-
 __global__ void shuffle_masks_that_disagree_on_both_sides(int* data) {
   const unsigned mask = threadIdx.x < 16 ? 0x1FFFFu : 0xFFFF8000u;
   data[threadIdx.x] = __shfl_xor_sync(mask, 1, 1);  // fault
