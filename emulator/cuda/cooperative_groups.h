@@ -61,6 +61,18 @@ class coalesced_group : public thread_group {
   EMULATOR_INLINE T shfl(T value, int rank) const {
     return __shfl_sync(lanes_, value, __fns(lanes_, 0, rank + 1));
   }
+  template <class T>
+  EMULATOR_INLINE T shfl_up(T value, unsigned ranks) const {
+    return shfl(value, thread_rank() - (ranks <= thread_rank() ? ranks : 0));
+  }
+  template <class T>
+  EMULATOR_INLINE T shfl_down(T value, unsigned ranks) const {
+    return shfl(value, thread_rank() + (ranks < size() - thread_rank() ? ranks : 0));
+  }
+  template <class T>
+  EMULATOR_INLINE unsigned match_any(T value) const {
+    return emulator::extract_bits(__match_any_sync(lanes_, value), lanes_);
+  }
   EMULATOR_INLINE unsigned ballot(int predicate) const {
     return emulator::extract_bits(__ballot_sync(lanes_, predicate), lanes_);
   }
@@ -90,7 +102,11 @@ class thread_block_tile {
   EMULATOR_TILE_SHUFFLE(shfl_down, unsigned)
   EMULATOR_TILE_SHUFFLE(shfl_xor, int)
   EMULATOR_INLINE static unsigned ballot(int predicate) {
-    return (__ballot_sync(mask(), predicate) & mask()) >> (emulator::lane_index() / Size * Size);
+    return __ballot_sync(mask(), predicate) >> (emulator::lane_index() / Size * Size);
+  }
+  template <class T>
+  EMULATOR_INLINE static unsigned match_any(T value) {
+    return __match_any_sync(mask(), value) >> (emulator::lane_index() / Size * Size);
   }
   EMULATOR_INLINE static int any(int predicate) { return __any_sync(mask(), predicate); }
   EMULATOR_INLINE static int all(int predicate) { return __all_sync(mask(), predicate); }
@@ -105,15 +121,25 @@ template <unsigned Size, class Parent>
 EMULATOR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
 }
+/// Tiles of a size known when the kernel runs: 1, 2, 4 ... 32 lanes.
+EMULATOR_INLINE thread_group tiled_partition(const thread_block&, unsigned size) {
+  return thread_group(0xFFFFFFFFu >> (32 - size) << (emulator::lane_index() / size * size));
+}
 
 class grid_group {
  public:
   EMULATOR_GROUP(unsigned long long,
                  block_rank() * thread_block::size() + thread_block::thread_rank(),
-                 1ull * gridDim.x * gridDim.y * gridDim.z * thread_block::size())
+                 num_blocks() * thread_block::size())
   EMULATOR_INLINE static unsigned long long block_rank() {
     return blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
   }
+  EMULATOR_INLINE static unsigned long long num_blocks() {
+    return 1ull * gridDim.x * gridDim.y * gridDim.z;
+  }
+  EMULATOR_INLINE static dim3 block_index() { return blockIdx; }
+  EMULATOR_INLINE static dim3 dim_blocks() { return gridDim; }
+  EMULATOR_INLINE static dim3 group_dim() { return gridDim; }
   EMULATOR_INLINE static bool is_valid() { return emulator::is_cooperative(); }
   EMULATOR_INLINE static void sync() {
     using emulator::Strength;
@@ -152,5 +178,7 @@ EMULATOR_INLINE cluster_group this_cluster() { return {}; }
 EMULATOR_INLINE void sync(const thread_group& group) { group.sync(); }
 EMULATOR_INLINE void sync(const cluster_group&) { cluster_group::sync(); }
 EMULATOR_INLINE void sync(const grid_group&) { grid_group::sync(); }
+EMULATOR_INLINE auto thread_rank(const auto& group) { return group.thread_rank(); }
+EMULATOR_INLINE auto group_size(const auto& group) { return group.size(); }
 
 }  // namespace cooperative_groups

@@ -166,11 +166,14 @@ __global__ void coalesced(int* out) {
   out[96 + i] = group.any(i == 4) * 10 + group.all(i < 31);
   out[128 + i] = cg::reduce(group, i, cg::plus<int>());
   out[160 + i] = cg::reduce(group, i, cg::greater<int>());
+  out[192 + i] = group.shfl_up(i, 2);
+  out[224 + i] = group.shfl_down(i, 2);
+  out[256 + i] = static_cast<int>(group.match_any(i % 2));
 }
 TEST(Groups, CoalescedThreads) {
   for (const Order order : kOrders) {
     const Settings settings({.order = order});
-    const DeviceArray<int> out(192);
+    const DeviceArray<int> out(288);
     ASSERT_RUNS(launch({1, 32}, coalesced, out));
     const auto values = out.values();
     // 1, 4, 7 ... 31: eleven lanes.
@@ -181,7 +184,30 @@ TEST(Groups, CoalescedThreads) {
       EXPECT_EQ(values[96 + i], 10);
       EXPECT_EQ(values[128 + i], 11 * 16);
       EXPECT_EQ(values[160 + i], 31);
+      EXPECT_EQ(values[192 + i], i < 7 ? i : i - 6);
+      EXPECT_EQ(values[224 + i], i > 25 ? i : i + 6);
+      EXPECT_EQ(values[256 + i], i % 2 == 1 ? 0b10101010101 : 0b01010101010);
     }
+  }
+}
+
+__global__ void tiles_of_eight(unsigned* out) {
+  const cg::thread_block block = cg::this_thread_block();
+  const cg::thread_group tile = cg::tiled_partition(block, 8);
+  const unsigned i = threadIdx.x;
+  out[i] = cg::thread_rank(tile) * 100 + cg::group_size(tile);
+  out[64 + i] = cg::tiled_partition<8>(block).match_any(i % 8 / 2);
+  const cg::grid_group grid = cg::this_grid();
+  out[128 + i] = grid.block_index().x + grid.dim_blocks().x * unsigned(grid.num_blocks());
+}
+TEST(Groups, TilesOfASizeKnownAtRunTime) {
+  const DeviceArray<unsigned> out(192);
+  ASSERT_RUNS(launch({1, 64}, tiles_of_eight, out));
+  const auto values = out.values();
+  for (unsigned i = 0; i < 64; ++i) {
+    EXPECT_EQ(values[i], i % 8 * 100 + 8);
+    EXPECT_EQ(values[64 + i], 3u << i % 8 / 2 * 2);
+    EXPECT_EQ(values[128 + i], 1u);
   }
 }
 

@@ -80,8 +80,10 @@ function(expect_errors calls)
     endif()
   endforeach()
 endfunction()
-expect_errors("__nv_tanhf(1.0f); __vmaxs4(1, 2); cudaTextureObject_t image; tex2D<float>(image, 1, 2)"
+expect_errors("__nv_tanhf(1.0f); __vmaxs4(1, 2); cudaTextureObject_t image; tex2D<float>(image, 1, 2); cudaMemAdvise(tile, 4, cudaMemAdviseSetReadMostly, 0); cuInit(0)"
   "error: [^\n]*__nv_tanhf"
   "error: [^\n]*__vmaxs4[^\n]*not emulated: docs/emulator-cuda.md lists what is"
   "error: [^\n]*cudaTextureObject_t[^\n]*not emulated: docs/emulator-cuda.md lists what is"
-  "error: [^\n]*tex2D[^\n]*not emulated: docs/emulator-cuda.md lists what is")
+  "error: [^\n]*tex2D[^\n]*not emulated: docs/emulator-cuda.md lists what is"
+  "error: [^\n]*cudaMemAdviseSetReadMostly[^\n]*not emulated: docs/emulator-cuda.md lists what is"
+  "error: [^\n]*cuInit[^\n]*not emulated: docs/emulator-cuda.md lists what is")

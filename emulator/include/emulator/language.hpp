@@ -188,6 +188,11 @@ struct First {
     emulator::copy_parts<Part>(this, &o, Parts());                    \
     return *this;                                                     \
   }
+#define EMULATOR_VECTOR1(T, S) \
+  struct T {                   \
+    S x;                       \
+  };                           \
+  EMULATOR_INLINE T make_##T(S x) { return {x}; }
 #define EMULATOR_VECTOR2(T, S)                             \
   struct alignas(2 * sizeof(S)) T {                        \
     S x, y;                                                \
@@ -213,6 +218,7 @@ struct First {
   };                                                                                       \
   EMULATOR_INLINE T make_##T(S x, S y, S z, S w) { return T(x, y, z, w); }
 #define EMULATOR_VECTORS(NAME, S) \
+  EMULATOR_VECTOR1(NAME##1, S)    \
   EMULATOR_VECTOR2(NAME##2, S)    \
   EMULATOR_VECTOR3(NAME##3, S)    \
   EMULATOR_VECTOR4(NAME##4, S)
@@ -223,7 +229,7 @@ EMULATOR_VECTORS(short, short) EMULATOR_VECTORS(ushort, unsigned short)
 EMULATOR_VECTORS(int, int) EMULATOR_VECTORS(long, long) EMULATOR_VECTORS(ulong, unsigned long)
 EMULATOR_VECTORS(longlong, long long) EMULATOR_VECTORS(ulonglong, unsigned long long)
 EMULATOR_VECTORS(float, float) EMULATOR_VECTORS(double, double)
-EMULATOR_VECTOR2(uint2, unsigned) EMULATOR_VECTOR4(uint4, unsigned)
+EMULATOR_VECTOR1(uint1, unsigned) EMULATOR_VECTOR2(uint2, unsigned) EMULATOR_VECTOR4(uint4, unsigned)
 EMULATOR_INLINE uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 // clang-format on
 

@@ -15,6 +15,7 @@
 #define EMULATOR_LACKS(NAME) \
   template <class...>        \
   EMULATOR_LACKING cudaError_t NAME(...);
+#define EMULATOR_LACKS_VALUE(NAME) enum { NAME EMULATOR_LACKING };
 #define EMULATOR_LACKS_CUDA(NAME) EMULATOR_LACKS(cuda##NAME)
 #define EMULATOR_LACKS_GRAPH(NAME) EMULATOR_LACKS(cudaGraph##NAME)
 #define EMULATOR_LACKS_MATH(NAME) EMULATOR_LACKS(NAME) EMULATOR_LACKS(NAME##f)
@@ -36,8 +37,18 @@
 EMULATOR_EACH(EMULATOR_LACKS_TYPE,
   cudaGraph_t, cudaGraphExec_t, cudaGraphNode_t, cudaMemPool_t, cudaArray_t, cudaTextureObject_t,
   cudaSurfaceObject_t, cudaResourceDesc, cudaTextureDesc, cudaChannelFormatDesc,
-  cudaPointerAttributes, cudaIpcMemHandle_t, cudaExtent, cudaPitchedPtr, __half, __half2,
-  __nv_bfloat16, __nv_bfloat162)
+  cudaPointerAttributes, cudaIpcMemHandle_t, cudaExtent, cudaPitchedPtr, cudaMemcpy3DParms, half,
+  half2, __half, __half2, __nv_bfloat16, __nv_bfloat162, CUcontext, CUdevice, CUdeviceptr,
+  CUfunction, CUmodule, CUstream)
+// values, of enumerations and others
+EMULATOR_EACH(EMULATOR_LACKS_VALUE,
+  cudaCpuDeviceId, cudaErrorIllegalAddress, cudaErrorNotReady, cudaInvalidDeviceId,
+  cudaLimitMallocHeapSize, cudaLimitPrintfFifoSize, cudaLimitStackSize, cudaMemAdviseSetAccessedBy,
+  cudaMemAdviseSetPreferredLocation, cudaMemAdviseSetReadMostly, cudaMemAdviseUnsetAccessedBy,
+  cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseUnsetReadMostly,
+  cudaSharedMemBankSizeDefault, cudaSharedMemBankSizeEightByte, cudaSharedMemBankSizeFourByte,
+  cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed, cudaStreamCaptureModeThreadLocal,
+  cudaStreamLegacy, cudaStreamPerThread)
 // of the runtime: cuda..., cudaGraph...
 EMULATOR_EACH(EMULATOR_LACKS_CUDA,
   ArrayGetInfo, ArrayGetMemoryRequirements, ArrayGetPlane, ArrayGetSparseProperties, BindTexture,
@@ -121,7 +132,9 @@ EMULATOR_EACH(EMULATOR_LACKS_SIMD,
   sadu, seteq, setges, setgeu, setgts, setgtu, setles, setleu, setlts, setltu, setne, sub, subss,
   subus)
 EMULATOR_EACH(EMULATOR_LACKS,
-  surf1DLayeredread, surf1DLayeredwrite, surf1Dread, surf1Dwrite, surf2DLayeredread,
+  cuCtxCreate, cuCtxDestroy, cuCtxSynchronize, cuDeviceGet, cuDeviceGetCount, cuInit,
+  cuLaunchKernel, cuMemAlloc, cuMemcpyDtoH, cuMemcpyHtoD, cuMemFree, cuModuleGetFunction,
+  cuModuleLoad, cuModuleUnload, __laneid, __smid, __warpid, surf1DLayeredread, surf1DLayeredwrite, surf1Dread, surf1Dwrite, surf2DLayeredread,
   surf2DLayeredwrite, surf2Dread, surf2Dwrite, surf3Dread, surf3Dwrite, surfCubemapLayeredread,
   surfCubemapLayeredwrite, surfCubemapread, surfCubemapwrite, tex1D, tex1DGrad, tex1DLayered,
   tex1DLayeredGrad, tex1DLayeredLod, tex1DLod, tex1Dfetch, tex2D, tex2DGrad, tex2DLayered,
