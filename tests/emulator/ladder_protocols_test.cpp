@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Protocols between the blocks of the ladders' kernels, a section for each file of kernels/ that
-// has one. As it should be, each is clean under every schedule of a search; with a fault planted,
+// Protocols between blocks as the ladders' kernels have them, where planted_faults/ has no copy of
+// a kernel. As it should be, each is clean under every schedule of a search; with a fault planted,
 // it is found out under one.
 #include <cuda/atomic>
 
@@ -14,18 +14,13 @@ namespace {
 // What is wrong with a protocol. Each has some of these.
 enum Wrong {
   nothing,
-  no_fence_before,
-  no_fence_after,
   flag_first,
   no_barrier,
   relaxed_store,
   relaxed_load,
   wrong_flag,
-  wrong_tag,
   reset_early,
-  two_halves,
-  one_too_few,
-  raised_early
+  one_too_few
 };
 
 constexpr unsigned kBlocks = 3, kThreads = 64;
@@ -36,27 +31,8 @@ __device__ int block_sum() {
   return first * n + n * (n - 1) / 2;
 }
 
-// ---- reduction/02_last_block.cuh
+// ---- The last block adds up, where each warp has a slot
 
-template <Wrong wrong>
-__global__ void last_block(int* slots, unsigned* ticket, int* result) {
-  __shared__ bool last;
-  if (threadIdx.x == 0) {
-    const auto take = [&] { last = atomicInc(ticket, gridDim.x - 1) == gridDim.x - 1; };
-    if (wrong == flag_first) take();
-    slots[blockIdx.x] = block_sum();
-    if (wrong != no_fence_before) __threadfence();
-    if (wrong != flag_first) take();
-  }
-  __syncthreads();
-  if (!last) return;
-  if (wrong != no_fence_after) __threadfence();
-  if (threadIdx.x != 0) return;
-  int sum = 0;
-  for (unsigned i = 0; i < gridDim.x; ++i) sum += __ldcg(&slots[i]);
-  *result = sum;
-}
-// Each warp has a slot.
 template <Wrong wrong>
 __global__ void last_block_of_warps(int* slots, unsigned* ticket, int* result) {
   __shared__ bool last;
@@ -81,117 +57,11 @@ auto sums_of(void (*kernel)(int*, unsigned*, int*)) {
     return result.values()[0] == kSum;
   };
 }
-CLEAN(LadderProtocol, LastBlock, sums_of(last_block<nothing>))
 CLEAN(LadderProtocol, LastBlockOfWarps, sums_of(last_block_of_warps<nothing>))
-FOUND(LadderProtocol, NoFenceBeforeTheTicket, sums_of(last_block<no_fence_before>))
-FOUND(LadderProtocol, NoFenceAfterTheTicket, sums_of(last_block<no_fence_after>))
-FOUND(LadderProtocol, TicketBeforeTheSum, sums_of(last_block<flag_first>))
 FOUND(LadderProtocol, NoBarrierBeforeTheTicket, sums_of(last_block_of_warps<no_barrier>))
 
-// ---- reduction/03_flags.cuh
+// ---- A chain whose data, written by all threads, is apart from the flags
 
-struct alignas(16) Slot {
-  double sum;
-  unsigned there, unused;
-};
-template <Wrong wrong>
-__global__ void flagged(Slot* slots, int* result) {
-  const unsigned last = gridDim.x - 1;
-  if (threadIdx.x != 0) return;
-  if (blockIdx.x < last) {
-    const Slot slot = {static_cast<double>(block_sum()), 1, 0};
-    Slot* to = slots + blockIdx.x;
-    if (wrong == two_halves) {
-      strong_store(&to->there, &slot.there, 8, Strength::relaxed);
-      strong_store(&to->sum, &slot.sum, 8, Strength::relaxed);
-    } else if (wrong == relaxed_store) {
-      to->sum = slot.sum;
-      strong_store(&to->there, &slot.there, 4, Strength::relaxed);
-    } else {
-      strong_store(to, &slot, 16, Strength::relaxed);
-    }
-    return;
-  }
-  double sum = block_sum();
-  for (unsigned i = 0; i < last; ++i) {
-    Slot slot;
-    const Slot none = {};
-    do {
-      strong_load(slots + i, &slot, 16, Strength::relaxed);
-    } while (slot.there == 0);
-    const unsigned resets = wrong == reset_early ? i + 1 : i;
-    strong_store(slots + resets, &none, 16, Strength::relaxed);
-    sum += slot.sum;
-  }
-  *result = static_cast<int>(sum);
-}
-auto flags_of(void (*kernel)(Slot*, int*)) {
-  return [=] {
-    const DeviceArray<Slot> slots(kBlocks);
-    const DeviceArray<int> result(1);
-    for (int i = 0; i < 2; ++i) {
-      if (launch({kBlocks, kThreads}, kernel, slots, result) != cudaSuccess) return false;
-      if (result.values()[0] != kSum) return false;
-    }
-    return true;
-  };
-}
-CLEAN(LadderProtocol, Flagged, flags_of(flagged<nothing>))
-FOUND(LadderProtocol, HalvesOfAWord, flags_of(flagged<two_halves>))
-FOUND(LadderProtocol, RelaxedFlagOfSeparateData, flags_of(flagged<relaxed_store>))
-FOUND(LadderProtocol, ResetOfTheNextWord, flags_of(flagged<reset_early>))
-
-// ---- scan/03_single_pass.cuh
-
-using Word = unsigned long long;
-__device__ Word pack(int sum, unsigned tag) { return Word{tag} << 32 | static_cast<unsigned>(sum); }
-__device__ Word poll(const Word* word) {
-  Word value;
-  strong_load(word, &value, 8, Strength::relaxed);
-  return value;
-}
-__device__ void publish(Word* word, Word value) {
-  strong_store(word, &value, 8, Strength::relaxed);
-}
-
-template <Wrong wrong>
-__global__ void look_back(Word* words, unsigned* epoch, int* out) {
-  if (threadIdx.x != 0) return;
-  const unsigned tile = blockIdx.x, launches = *epoch;
-  if (wrong == raised_early && tile == 0) *epoch = launches + 1;
-  const unsigned own = 2 * launches + 2, all = own + 1;
-  publish(words + tile, pack(block_sum(), tile == 0 || wrong == wrong_tag ? all : own));
-  int before = 0;
-  for (unsigned i = tile; i-- > 0;) {
-    Word word;
-    do word = poll(words + i);
-    while (wrong == one_too_few ? word >> 32 == 0 : word >> 32 < own);
-    before += static_cast<int>(word);
-    if (word >> 32 == all) break;
-  }
-  if (tile > 0) publish(words + tile, pack(before + block_sum(), all));
-  if (wrong != raised_early && tile + 1 == gridDim.x) *epoch = launches + 1;
-  out[tile] = before;
-}
-auto scans_of(void (*kernel)(Word*, unsigned*, int*)) {
-  return [=] {
-    const DeviceArray<Word> words(kBlocks);
-    const DeviceArray<unsigned> epoch(1);
-    const int n = static_cast<int>(kThreads);
-    for (int i = 0; i < 2; ++i) {
-      const DeviceArray<int> out(kBlocks);
-      if (launch({kBlocks, kThreads}, kernel, words, epoch, out) != cudaSuccess) return false;
-      if (out.values() != std::vector{0, n * (n - 1) / 2, n * (2 * n - 1)}) return false;
-    }
-    return true;
-  };
-}
-CLEAN(LadderProtocol, LookBack, scans_of(look_back<nothing>))
-FOUND(LadderProtocol, TagOfTheWholeSumOnTheOwn, scans_of(look_back<wrong_tag>))
-FOUND(LadderProtocol, TagOfAnEarlierLaunch, scans_of(look_back<one_too_few>))
-FOUND(LadderProtocol, EpochRaisedTooEarly, scans_of(look_back<raised_early>))
-
-// A chain whose data, written by all threads, is apart from the flags.
 template <Wrong wrong>
 __global__ void chain(int* data, unsigned* flags, int* out) {
   const unsigned b = blockIdx.x, t = threadIdx.x;

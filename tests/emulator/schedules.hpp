@@ -13,8 +13,13 @@ struct Found {
   std::string how, fault;
 };
 
-// All schedules with few preemptions, as many as there is time for, and some random ones.
-inline Found search(const std::function<bool()>& run) {
+// How many schedules a search tries, as many as there is time for.
+struct Effort {
+  unsigned schedules = 150;  // with few preemptions
+  unsigned seeds = 25;       // of random schedules, and of random priorities
+};
+
+inline Found search(const std::function<bool()>& run, const Effort& effort) {
   const auto fails = [&] {
     const bool well = run();
     const bool stopped = cudaGetLastError() != cudaSuccess;
@@ -25,7 +30,7 @@ inline Found search(const std::function<bool()>& run) {
   };
   const Settings settings({.check = true});
   std::string fault;
-  const Exploration explored = explore(150, [&] {
+  const Exploration explored = explore(effort.schedules, [&] {
     const auto [failed, text] = fails();
     if (failed) fault = text;
     return !failed;
@@ -36,7 +41,7 @@ inline Found search(const std::function<bool()>& run) {
     return {true, "schedule " + std::to_string(explored.schedules) + " of the search", fault};
   }
   for (const auto kind : {Schedule::Kind::random, Schedule::Kind::priorities})
-    for (unsigned seed = 0; seed < 25; ++seed) {
+    for (unsigned seed = 0; seed < effort.seeds; ++seed) {
       options().schedule = {.kind = kind, .seed = seed};
       if (const auto [failed, text] = fails(); failed)
         return {true,
@@ -47,22 +52,25 @@ inline Found search(const std::function<bool()>& run) {
   return {};
 }
 
-inline void expect_clean(const std::function<bool()>& run) {
-  const Found found = search(run);
+inline void expect_clean(const std::function<bool()>& run, const Effort& effort = {}) {
+  const Found found = search(run, effort);
   EXPECT_FALSE(found.any) << found.how << ": " << found.fault;
 }
-inline void expect_found(const std::function<bool()>& run) {
-  const Found found = search(run);
-  EXPECT_TRUE(found.any);
+// What is said of the fault contains `message`.
+inline void expect_found(const std::function<bool()>& run, const std::string& message = "",
+                         const Effort& effort = {}) {
+  const Found found = search(run, effort);
+  ASSERT_TRUE(found.any);
+  const std::string text = found.fault.empty() ? "the result is wrong" : found.fault;
+  EXPECT_NE(text.find(message), std::string::npos) << text;
   ::testing::Test::RecordProperty("found_by", found.how);
-  std::printf("           found by %s: %s\n", found.how.c_str(),
-              found.fault.empty() ? "the result is wrong" : found.fault.c_str());
+  std::printf("           found by %s: %s\n", found.how.c_str(), text.c_str());
 }
 
 // Tests, each of one run: what is right is clean, and what is wrong is found.
 #define CLEAN(suite, name, ...) \
-  TEST(suite, name) { expect_clean(__VA_ARGS__); }
+  TEST(suite, name) { emulator::expect_clean(__VA_ARGS__); }
 #define FOUND(suite, name, ...) \
-  TEST(suite##Faults, name) { expect_found(__VA_ARGS__); }
+  TEST(suite##Faults, name) { emulator::expect_found(__VA_ARGS__); }
 
 }  // namespace emulator
