@@ -12,10 +12,8 @@ namespace {
 
 constexpr int kBlocks = 3, kThreads = 64, kCount = 3000;
 
-template <class Division>
-auto sums(void (*kernel)(const int*, size_t, Division, Slot<SumOfSquares>*, unsigned*,
-                         unsigned long long*),
-          Division division) {
+template <class Kernel, class Division>
+auto sums(Kernel kernel, Division division) {
   return [=] {
     const DeviceArray<unsigned> ticket(1);
     return sums_with(kCount, [&](const int* in, auto* slots, auto* result) {
