@@ -173,6 +173,8 @@ def result(place, name, at):
     row |= {key: value for key, value in rates if value}
     if "--ceilings=false" not in flags and (percent := percent_of_ceiling(of, rung, n)):
         row["percent_of_ceiling"] = percent
+    if plan["rows"].get(name) == "hot":
+        row["clock_held_by_heat"] = 0.98
     if "counted" in plan:  # as the emulator does
         row["grid_blocks"] = 1.0
         details.append({"row": name.removesuffix("/manual_time")})

@@ -99,6 +99,16 @@ def test_a_row_that_ends_its_process_costs_itself_alone(fake, out, capsys, what,
     assert main(["table", str(out)]) == 0
 
 
+def test_rows_of_a_gpu_that_is_too_hot_are_counted(fake, out, capsys):
+    fake.plan({TILED[0]: "hot", TILED[2]: "hot"})
+    assert run(fake, out, "--filter", "^mul/tiled/") == 0
+    err = capsys.readouterr().err
+    assert f"ladder: {out}: heat lowered the clock in 2 rows: a cooler GPU is faster\n" in err
+    fake.plan({})
+    assert run(fake, out.with_name("cool.json"), "--filter", "^mul/tiled/") == 0
+    assert "heat" not in capsys.readouterr().err
+
+
 def test_an_error_that_stays_with_the_process_costs_one_row(fake, out):
     fake.plan({TILED[0]: "sticky"})
     assert run(fake, out, "--filter", "^mul/") == 1

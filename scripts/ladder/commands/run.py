@@ -182,7 +182,8 @@ def _summary(jobs: list[Job]) -> int:
             code = max(code, errors.FAILED)
         if missing:
             code = errors.LOST_COVERAGE
-        for line in [*runner.not_read(job.file.context), told]:
+        heated = runner.heated(job.file.rows.values())
+        for line in [*runner.not_read(job.file.context), *heated, told]:
             print(f"ladder: {job.file.path}: {line}", file=sys.stderr)
     return code
 

@@ -36,6 +36,7 @@ _PASSES = {  # after that of the times: its flag, and the key that it adds to th
 }
 _NO_CEILINGS = "--ceilings=false"
 _SAMPLES = "--samples_out="
+_HELD = 0.5  # of the looks at the driver: what lowered the clock mostly
 _SHAPE = "--shape="
 _NOTE = "emulated: note: "  # what an emulated program writes before it runs
 _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
@@ -126,6 +127,12 @@ def not_read(context: Mapping[str, Any]) -> list[str]:
     sources = (str(context.get(key, "")) for key in _PASSES.values())
     told = zip(("energy", "hardware counters"), sources, strict=True)
     return [f"no {what}: {why[6:]}" for what, why in told if why.startswith("none: ")]
+
+
+def heated(rows: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Say in how many rows, each the entries of its repetitions, heat mostly lowered the clock."""
+    hot = sum(entries[0].get("clock_held_by_heat", 0) >= _HELD for entries in rows)
+    return [f"heat lowered the clock in {hot} rows: a cooler GPU is faster"] if hot else []
 
 
 def _help(program: str, timeout: float) -> str:
