@@ -185,15 +185,21 @@ TEST(Sampling, TheTimeOnTheDeviceIsThatOfAllLaunches) {
 TEST(Settling, EndsWhenTwoIntervalsHaveTheSameClock) {
   std::vector<double> clocks = {1.98e9, 1.7e9, 1.5e9, 1.45e9, 1.451e9, 1.3e9};
   std::size_t taken = 0;
-  settle(60, [&] { return clocks.at(taken++); });
+  settle(0, 60, [&] { return clocks.at(taken++); });
   EXPECT_EQ(taken, 5u);
+}
+
+TEST(Settling, LastsAsLongAsItMustAtLeast) {
+  const auto start = std::chrono::steady_clock::now();
+  settle(0.01, 60, [] { return 1.4e9; });
+  EXPECT_GE(seconds_since(start), 0.01);
 }
 
 TEST(Settling, GivesUpOnAClockThatMovesToAndFro) {
   int taken = 0;
-  settle(0.01, [&] { return taken++ % 2 ? 1.4e9 : 1.5e9; });
+  settle(0, 0.01, [&] { return taken++ % 2 ? 1.4e9 : 1.5e9; });
   EXPECT_GT(taken, 2);
-  settle(0, [&] { return taken = 0, 1.4e9; });
+  settle(0, 0, [&] { return taken = 0, 1.4e9; });
   EXPECT_GT(taken, 2);  // no interval at all
 }
 

@@ -21,6 +21,7 @@ constexpr double kTimeout = 10;                         // of a measurement, plu
 constexpr double kBatch = 10e-3;                        // a batch of launches
 constexpr double kLongLaunch = 0.1;
 
+constexpr double kNearLimit = 0.9;         // of the board's power limit
 constexpr double kMaxDisagreement = 0.03;  // of power readings and the energy counter, relative
 constexpr int kMaxGraphLaunches = 500;     // a larger graph takes long to create
 
@@ -140,9 +141,12 @@ std::map<std::string, double> measure_energy(const Subject& subject,
     return measure_once(subject, estimate, nvml, sm_clock, capture_stream, interval);
   };
   const auto counters = measure(kInterval);
-  // Under a power limit, power may oscillate: then a short measurement disagrees with the readings.
+  // Near its limit a board may take more until the driver has lowered the clock. Then power may
+  // oscillate. So a short measurement is not exact, and may disagree with the readings.
+  const auto limit = try_read([&] { return nvml.watts_limit(); });
   const auto agreement = counters.find("power_over_energy");
-  if (agreement != counters.end() && std::abs(agreement->second - 1) > kMaxDisagreement)
+  if ((limit && counters.at("watts") > kNearLimit * *limit) ||
+      (agreement != counters.end() && std::abs(agreement->second - 1) > kMaxDisagreement))
     return measure(kLongInterval);
   return counters;
 }

@@ -33,11 +33,12 @@ namespace {
 constexpr int kLatePeriod = 4;
 constexpr double kShortLaunch = 200e-6, kLongLaunch = 10e-3;  // seconds
 
-// A clock below this fraction of the highest so far is held down by a limit.
+// A clock below this fraction of the highest so far may be held down by a limit.
 constexpr double kFullClock = 0.97;
 constexpr double kClockInterval = 0.1;  // seconds; successive means show when the clock is steady
 constexpr double kSwing = 1;            // seconds: the period of a clock under a power limit
-constexpr int kMostMeans = 10;          // samples under a power limit take a tenth of the time each
+constexpr int kMeansPerSettle = 10;     // samples under a power limit take a tenth of --settle each
+constexpr int kMostSettles = 3;         // and all of them three times --settle at most
 constexpr std::chrono::milliseconds kIdleTime{300};  // three updates of power by Hopper's driver
 
 __global__ void empty_kernel() {}
@@ -276,9 +277,10 @@ class Sampler : public Meter {
       reasons_.add_to(result.counters);
       reasons_ = ClockReasons(nullptr);
     };
-    take_samples([&](const std::vector<double>& seconds, double wall) {
+    const auto is_enough = [&](const std::vector<double>& seconds, double wall) {
       return enough_samples(seconds, rounds * launches, sampling, wall);
-    });
+    };
+    take_samples(is_enough);
     // On some machines the measured clock is up to 3 % above the driver's maximum.
     const auto maximum =
         nvml ? try_read([&] { return nvml->highest_sm_clock_hz(); }) : std::optional<double>();
@@ -287,10 +289,11 @@ class Sampler : public Meter {
     const bool is_held_down = result.sm_clock_hz < kFullClock * highest_clock_hz_;
     if (!checks_clock || !is_held_down || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second and then lets it swing. So these samples
-    // are discarded, and new ones are taken when the clock no longer falls. Each is a mean over a
-    // tenth of `settle_seconds`, and it takes 5 to 10 of them.
+    // are discarded, and new ones are taken when the clock no longer falls. By then the driver has
+    // its reasons. If it names none, the clock does not swing.
     double sample_seconds = kClockInterval;  // wall time of a short sample
-    settle(sampling.settle_seconds, [&] {
+    reasons_ = ClockReasons(nvml);
+    settle(kSwing, sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
         int taken = 0;
         for (; seconds_since(from) < kClockInterval; ++taken)
@@ -298,12 +301,19 @@ class Sampler : public Meter {
         sample_seconds = seconds_since(from) / taken;
       });
     });
+    result = {.measuring_seconds = result.measuring_seconds, .settled = !reasons_.names_none()};
+    if (!result.settled) {
+      take_samples(is_enough);
+      return result;
+    }
     rounds *= std::max(
-        1, static_cast<int>(std::ceil(sampling.settle_seconds / kMostMeans / sample_seconds)));
-    result = {.measuring_seconds = result.measuring_seconds, .settled = true};
+        1, static_cast<int>(std::ceil(sampling.settle_seconds / kMeansPerSettle / sample_seconds)));
     take_samples([&](const std::vector<double>& means, double wall) {
-      return means.size() >= kFewest && (wall >= sampling.settle_seconds ||
-                                         (wall >= kSwing && mean_noise(means) <= sampling.noise));
+      // Few means tell their own error badly, so it must then be smaller.
+      const double part = std::min(1.0, double(means.size()) / kMeansPerSettle);
+      return means.size() >= kFewest &&
+             (wall >= kMostSettles * sampling.settle_seconds ||
+              (wall >= kSwing && mean_noise(means) <= part * sampling.noise));
     });
     return result;
   }

@@ -76,12 +76,14 @@ bool context_is_fast_enough(const std::vector<double>& seen, double wanted) {
   return std::abs(seen.back() - goal) <= kTolerance * double(seen.size()) * goal;
 }
 
-void settle(double seconds, const std::function<double()>& clock_of_interval) {
+void settle(double least, double most, const std::function<double()>& clock_of_interval) {
   constexpr double kSteady = 5e-3;
   const auto start = std::chrono::steady_clock::now();
-  for (double before = NAN, change = NAN; !(change <= kSteady) && seconds_since(start) < seconds;) {
+  bool is_steady = false;
+  for (double before = NAN, wall = 0; wall < most && !(is_steady && wall >= least);
+       wall = seconds_since(start)) {
     const double now = clock_of_interval();
-    change = std::abs(now / before - 1);
+    is_steady = std::abs(now / before - 1) <= kSteady;
     before = now;
   }
 }

@@ -16,7 +16,7 @@ struct Sampling {
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the time to reach
   double wall_seconds = 0.5;        ///< stop by then, but with kFewest samples at least
-  double settle_seconds = 10;       ///< if the clock is held down: to wait and to sample, at most
+  double settle_seconds = 10;       ///< to wait for a steady clock at most, and a third of samples
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
   double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
   int exactly = 0;                  ///< take this many samples, whatever the rest says (0: not set)
@@ -74,9 +74,10 @@ bool enough_samples(const std::vector<double>& seconds, int launches, const Samp
 /// their number.
 bool context_is_fast_enough(const std::vector<double>& seen, double wanted);
 
-/// Takes intervals until two in succession have the same SM clock within 0.5 %, for `seconds` at
-/// most. `clock_of_interval` works for an interval and returns its clock in Hz.
-void settle(double seconds, const std::function<double()>& clock_of_interval);
+/// Takes intervals until two in succession have the same SM clock within 0.5 %, for `least` seconds
+/// or more, and `most` at most. `clock_of_interval` works for an interval and returns its clock in
+/// Hz.
+void settle(double least, double most, const std::function<double()>& clock_of_interval);
 
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);

@@ -130,7 +130,7 @@ const std::vector<Flag>& flags() {
        }},
       {"settle", "SECONDS",
        "if the clock is lowered, wait up to this long until it is steady, then\n"
-       "sample up to this long (10, or --wall_limit if that is less)",
+       "sample up to three times as long (10, or --wall_limit if that is less)",
        timing, [](O& o, V& v) { o.sampling.settle_seconds = v.number<double>(); }},
       {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
        [](O& o, V& v) { o.samples_file = v.text; }},

@@ -93,16 +93,19 @@ TEST(ClockReasons, AreFractionsOfTheLooks) {
   std::map<std::string, double> counters;
   reasons.add_to(counters);
   EXPECT_TRUE(counters.empty());  // nobody has looked
+  EXPECT_FALSE(reasons.names_none());
   const auto start = std::chrono::steady_clock::now();
   const auto look = [&](const char* bits, int milliseconds) {
     setenv("FAKE_REASONS", bits, 1);
     reasons.look(start + std::chrono::milliseconds(milliseconds));
     unsetenv("FAKE_REASONS");
   };
-  look("4", 0);
-  look("40", 19);  // too soon to ask again
-  look("24", 20);
-  look("0", 40);
+  look("0", 0);
+  EXPECT_TRUE(reasons.names_none());
+  look("4", 20);
+  EXPECT_FALSE(reasons.names_none());
+  look("40", 39);  // too soon to ask again
+  look("24", 40);
   look("2", 60);
   reasons.add_to(counters);
   EXPECT_EQ(counters, (std::map<std::string, double>{{"clock_held_by_power", 0.5},
