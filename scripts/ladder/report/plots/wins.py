@@ -213,9 +213,8 @@ def _strips(study: Study, found: Map, told: _Told) -> Figure:
             boxes.setdefault(colours[rung], []).append(box)
             if (first, last, rung) in above:
                 continue
-            start = first - 0.47
-            if last == len(labels) - 1:  # then there is room at the left alone
-                start = min(start, end - style.text_width(rung, style.SMALL) / column)
+            # A name that is wider than the room at its right begins further left.
+            start = min(first - 0.47, end - style.text_width(rung, style.SMALL) / column)
             name = style.fit(rung, (end - start) * column + 0.01, style.SMALL)
             style.note(axes, name, (start, y - 0.24), color=colours[rung])
             end = start - 0.1
