@@ -182,6 +182,23 @@ TEST(Sampling, TheTimeOnTheDeviceIsThatOfAllLaunches) {
   EXPECT_TRUE(enough_samples(samples, 16, {.device_seconds = 0.1}, 0));
 }
 
+TEST(Sampling, FewMeansMustHaveASmallerErrorThanMany) {
+  const auto means = [](int count, double spread) {
+    std::vector<double> values;
+    for (int i = 0; i < count; ++i) values.push_back(1 + (i % 2 ? spread : -spread));
+    return values;
+  };
+  const Sampling sampling = {.noise = 0.001, .settle_seconds = 10};
+  EXPECT_FALSE(enough_means({1, 1, 1, 1}, sampling, 60));
+  EXPECT_TRUE(enough_means({1, 1, 1, 1, 1}, sampling, 5));
+  // An error of 0.08 %:
+  EXPECT_FALSE(enough_means(means(6, 0.0018), sampling, 6));
+  EXPECT_TRUE(enough_means(means(10, 0.0024), sampling, 10));
+  // An error of 0.13 %:
+  EXPECT_FALSE(enough_means(means(10, 0.0039), sampling, 29));
+  EXPECT_TRUE(enough_means(means(10, 0.0039), sampling, 30));
+}
+
 TEST(Settling, EndsWhenTwoIntervalsHaveTheSameClock) {
   std::vector<double> clocks = {1.98e9, 1.7e9, 1.5e9, 1.45e9, 1.451e9, 1.3e9};
   std::size_t taken = 0;

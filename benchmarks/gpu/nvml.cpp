@@ -149,9 +149,14 @@ void ClockReasons::look(Time now) {
   try {
     const Nvml::Reasons found = nvml_->reasons();
     power_ += found.power, heat_ += found.heat, other_ += found.other, ++looks_;
+    any_ += found.power || found.heat || found.other;
   } catch (const NoNvml&) {
     nvml_ = nullptr;
   }
+}
+
+std::optional<double> ClockReasons::share() const {
+  return looks_ > 0 ? std::optional(double(any_) / looks_) : std::nullopt;
 }
 
 void ClockReasons::add_to(std::map<std::string, double>& counters) const {

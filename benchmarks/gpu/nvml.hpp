@@ -73,13 +73,14 @@ class ClockReasons {
   /// Adds clock_held_by_power, clock_held_by_heat and clock_held_by_others: the fraction of the
   /// looks at which the driver named that reason. Adds nothing if there were no looks.
   void add_to(std::map<std::string, double>& counters) const;
-  /// Whether the driver was asked and never named a reason.
-  bool names_none() const { return looks_ > 0 && power_ + heat_ + other_ == 0; }
+  /// The fraction of the looks at which the driver named any reason; nothing if there were no
+  /// looks.
+  std::optional<double> share() const;
 
  private:
   const Nvml* nvml_;
   Time last_look_ = {};
-  int looks_ = 0, power_ = 0, heat_ = 0, other_ = 0;
+  int looks_ = 0, power_ = 0, heat_ = 0, other_ = 0, any_ = 0;
 };
 
 }  // namespace ladders

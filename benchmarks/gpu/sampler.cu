@@ -37,8 +37,8 @@ constexpr double kShortLaunch = 200e-6, kLongLaunch = 10e-3;  // seconds
 constexpr double kFullClock = 0.97;
 constexpr double kClockInterval = 0.1;  // seconds; successive means show when the clock is steady
 constexpr double kSwing = 1;            // seconds: the period of a clock under a power limit
-constexpr int kMeansPerSettle = 10;     // samples under a power limit take a tenth of --settle each
-constexpr int kMostSettles = 3;         // and all of them three times --settle at most
+// While settling, the driver may still name the reason of the row before, for a tenth of the time.
+constexpr double kStale = 0.2;
 constexpr std::chrono::milliseconds kIdleTime{300};  // three updates of power by Hopper's driver
 
 __global__ void empty_kernel() {}
@@ -290,7 +290,7 @@ class Sampler : public Meter {
     if (!checks_clock || !is_held_down || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second and then lets it swing. So these samples
     // are discarded, and new ones are taken when the clock no longer falls. By then the driver has
-    // its reasons. If it names none, the clock does not swing.
+    // its reasons. If it names none, the clock does not swing, and short samples will do.
     double sample_seconds = kClockInterval;  // wall time of a short sample
     reasons_ = ClockReasons(nvml);
     settle(kSwing, sampling.settle_seconds, [&] {
@@ -301,20 +301,16 @@ class Sampler : public Meter {
         sample_seconds = seconds_since(from) / taken;
       });
     });
-    result = {.measuring_seconds = result.measuring_seconds, .settled = !reasons_.names_none()};
-    if (!result.settled) {
+    const bool swings = reasons_.share().value_or(1) > kStale;
+    result = {.measuring_seconds = result.measuring_seconds, .settled = swings};
+    if (swings) {
+      rounds *= std::max(1, static_cast<int>(std::ceil(mean_seconds(sampling) / sample_seconds)));
+      take_samples([&](const std::vector<double>& means, double wall) {
+        return enough_means(means, sampling, wall);
+      });
+    } else {
       take_samples(is_enough);
-      return result;
     }
-    rounds *= std::max(
-        1, static_cast<int>(std::ceil(sampling.settle_seconds / kMeansPerSettle / sample_seconds)));
-    take_samples([&](const std::vector<double>& means, double wall) {
-      // Few means tell their own error badly, so it must then be smaller.
-      const double part = std::min(1.0, double(means.size()) / kMeansPerSettle);
-      return means.size() >= kFewest &&
-             (wall >= kMostSettles * sampling.settle_seconds ||
-              (wall >= kSwing && mean_noise(means) <= part * sampling.noise));
-    });
     return result;
   }
 

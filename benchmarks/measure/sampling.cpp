@@ -68,6 +68,18 @@ bool enough_samples(const std::vector<double>& seconds, int launches, const Samp
          median_noise(seconds) <= sampling.noise;
 }
 
+constexpr int kMeans = 10;  // they take as long as settling may
+
+double mean_seconds(const Sampling& sampling) { return sampling.settle_seconds / kMeans; }
+
+bool enough_means(const std::vector<double>& means, const Sampling& sampling, double wall) {
+  if (means.size() < kFewest) return false;
+  if (wall >= 3 * sampling.settle_seconds) return true;
+  // Few means tell their own error badly, so it must then be smaller.
+  const double strictness = std::min(1.0, double(means.size()) / kMeans);
+  return mean_noise(means) <= strictness * sampling.noise;
+}
+
 bool context_is_fast_enough(const std::vector<double>& seen, double wanted) {
   constexpr double kTolerance = 2e-4;  // relative, times the number seen
   const bool as_wanted = wanted > 0 && seen.size() <= 32;

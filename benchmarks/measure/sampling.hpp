@@ -16,7 +16,7 @@ struct Sampling {
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the time to reach
   double wall_seconds = 0.5;        ///< stop by then, but with kFewest samples at least
-  double settle_seconds = 10;       ///< to wait for a steady clock at most, and a third of samples
+  double settle_seconds = 10;       ///< to wait for a steady clock at most; 0: do not
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
   double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
   int exactly = 0;                  ///< take this many samples, whatever the rest says (0: not set)
@@ -39,7 +39,7 @@ struct Details {
 struct Samples {
   std::vector<double> seconds;   ///< of a launch, or the mean of several, in the order taken
   double measuring_seconds = 0;  ///< all of them, with the L2 flushes
-  bool settled = false;          ///< taken under a power limit, each the mean over some time
+  bool settled = false;          ///< taken while the driver held the clock down: means
   int late = 0;                  ///< samples that may include host time
   double sm_clock_hz = 0;        ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;       ///< CPU time to emulate the launch
@@ -67,6 +67,13 @@ double mean_noise(const std::vector<double>& values);
 /// Whether these `seconds` suffice, each the mean of `launches`, all taken in `wall` seconds.
 bool enough_samples(const std::vector<double>& seconds, int launches, const Sampling& sampling,
                     double wall);
+
+/// The wall time, in seconds, over which each sample is a mean while the driver holds the clock
+/// down.
+double mean_seconds(const Sampling& sampling);
+
+/// Whether these means, taken in `wall` seconds, suffice: their error is small, or the time is up.
+bool enough_means(const std::vector<double>& means, const Sampling& sampling, double wall);
 
 /// Whether to measure in the last of the CUDA contexts in which small kernels took the times
 /// `seen`: the `wanted` time or, if that is 0 or not among the first 32, the 25th percentile of at

@@ -122,7 +122,7 @@ const std::vector<Flag>& flags() {
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
       {"energy", "headline|all",
        "after all rows are timed: joules and watts of those at the headline\nshapes (or those of "
-       "--shape) or under a power limit, or of all,\nby NVML (1 s per row)",
+       "--shape) or under a power limit, or of all,\nby NVML (1 to 2 s per row)",
        timing,
        [](O& o, V& v) {
          o.sampling.energy = true;
@@ -130,7 +130,7 @@ const std::vector<Flag>& flags() {
        }},
       {"settle", "SECONDS",
        "if the clock is lowered, wait up to this long until it is steady, then\n"
-       "sample up to three times as long (10, or --wall_limit if that is less)",
+       "sample up to three times as long (10, or a third of --wall_limit if less)",
        timing, [](O& o, V& v) { o.sampling.settle_seconds = v.number<double>(); }},
       {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
        [](O& o, V& v) { o.samples_file = v.text; }},
@@ -209,7 +209,7 @@ Options parse(int argc, char** argv) {
   sampling.wall_seconds =
       options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
   if (options.wall_limit)
-    sampling.settle_seconds = std::min(sampling.settle_seconds, *options.wall_limit);
+    sampling.settle_seconds = std::min(sampling.settle_seconds, *options.wall_limit / 3);
   if (!options.list) pass.emplace_back(kRunOnceFlag);
   if (!options.result_file.empty())
     pass.push_back("--benchmark_out=" + partial(options.result_file));

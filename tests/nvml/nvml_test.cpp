@@ -93,7 +93,7 @@ TEST(ClockReasons, AreFractionsOfTheLooks) {
   std::map<std::string, double> counters;
   reasons.add_to(counters);
   EXPECT_TRUE(counters.empty());  // nobody has looked
-  EXPECT_FALSE(reasons.names_none());
+  EXPECT_FALSE(reasons.share());
   const auto start = std::chrono::steady_clock::now();
   const auto look = [&](const char* bits, int milliseconds) {
     setenv("FAKE_REASONS", bits, 1);
@@ -101,9 +101,8 @@ TEST(ClockReasons, AreFractionsOfTheLooks) {
     unsetenv("FAKE_REASONS");
   };
   look("0", 0);
-  EXPECT_TRUE(reasons.names_none());
+  EXPECT_EQ(reasons.share(), 0);
   look("4", 20);
-  EXPECT_FALSE(reasons.names_none());
   look("40", 39);  // too soon to ask again
   look("24", 40);
   look("2", 60);
@@ -111,6 +110,7 @@ TEST(ClockReasons, AreFractionsOfTheLooks) {
   EXPECT_EQ(counters, (std::map<std::string, double>{{"clock_held_by_power", 0.5},
                                                      {"clock_held_by_heat", 0.25},
                                                      {"clock_held_by_others", 0.25}}));
+  EXPECT_EQ(reasons.share(), 0.75);
 }
 
 TEST(ClockReasons, AreNotAskedForOnceTheDriverRefuses) {

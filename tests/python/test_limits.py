@@ -161,6 +161,7 @@ HELD = {"clock_held_by_power": 1.0, "sm_clock_hz": 1.5e9, "watts": 679.0}
     [
         (HELD, "power 97%"),
         (HELD | {"tensor_utilisation": 0.9}, "power 97%"),
+        (HELD | {"clock_held_by_power": 0.02, "clock_held_by_heat": 0.98}, "heat 98%"),
         (HELD | {"clock_held_by_power": 0.4}, "latency (memory 60%)"),
         (HELD | {"sm_clock_hz": 1.95e9}, "latency (memory 60%)"),  # told of a row before
         ({name: HELD[name] for name in ("clock_held_by_power", "sm_clock_hz")}, "power"),

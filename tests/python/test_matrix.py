@@ -95,7 +95,7 @@ def test_a_counter_is_shown_instead_of_the_speed(tmp_path, capsys):
     file = str(suite.write(tmp_path / "a.json", document(rows)))
     assert main(["matrix", file, "--metric", "joules"]) == 0
     title, _, *table = capsys.readouterr().out.splitlines()
-    assert title.endswith(". Shown: joules; marked: the best step.")
+    assert title.endswith(". Shown: joules; marked: the fastest rung.")
     assert [line.split() for line in table[1:3]] == [["naive", "0.250†"], ["lookback"]]
     assert table[-1] == "- †: the clock was throttled"
     assert main(["matrix", file, "--metric", "joule"]) == 2

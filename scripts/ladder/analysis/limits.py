@@ -28,11 +28,12 @@ results.
 - block launches: blocks / t over the highest rate of any roof of DRAM.
 - launch: the time of an empty kernel (`launch_nanoseconds`) over t.
 - power: the power of launches back to back, over the board's limit.
+- heat: the driver's readings that named a temperature limit, of all readings.
 
 The limiter is found by these rules, of which the first that applies counts:
 
-1. Power, if the driver named a power limit in half of its readings and the clock was lower by more
-   than 3 %.
+1. Power or heat, if the driver named such a limit in half of its readings and the clock was lower
+   by more than 3 %.
 2. The launch, if it takes two fifths of the time.
 3. The largest share that counts. A share on the SM (L1, shared memory, issue slots, FP32, tensor
    cores) counts from one half: work comes in phases, and two phases of one block do not overlap. A
@@ -70,7 +71,7 @@ from ladder.model.counters import OPERATIONS
 from ladder.model.rows import Row
 
 LAUNCH, LATENCY, UNKNOWN, SLOTS = "launch", "latency", "unexplained", "issue slots"
-POWER = "power"
+POWER, HEAT = "power", "heat"
 COUNTS_FROM = {  # least share that makes a limiter
     "DRAM": 0.7,
     "L2": 0.7,
@@ -122,7 +123,7 @@ class Limiter:
     cycles that this wait takes. Where no stalls were counted, `stall` is empty and `share` is NaN.
     """
 
-    name: str  # a key of COUNTS_FROM, or POWER, LATENCY or UNKNOWN
+    name: str  # a key of COUNTS_FROM, or POWER, HEAT, LATENCY or UNKNOWN
     share: float
     stall: str = ""
     few_warps: bool = False  # latency at an occupancy below one half
@@ -201,8 +202,11 @@ class Limits:
         shares = self.shares(row)
         if not shares:
             return None
-        if row.clock_held_by_power >= _HELD and row.sm_clock_hz < _FULL_CLOCK * self._clock:
-            return Limiter(POWER, row.watts / self._watts)
+        if row.sm_clock_hz < _FULL_CLOCK * self._clock:
+            if row.clock_held_by_power >= _HELD:
+                return Limiter(POWER, row.watts / self._watts)
+            if row.clock_held_by_heat >= _HELD:
+                return Limiter(HEAT, row.clock_held_by_heat)
         counting = {name: s for name, s in shares.items() if s >= COUNTS_FROM[name]}
         if LAUNCH in counting:
             return Limiter(LAUNCH, counting[LAUNCH])

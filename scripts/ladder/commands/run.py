@@ -182,8 +182,8 @@ def _summary(jobs: list[Job]) -> int:
             code = max(code, errors.FAILED)
         if missing:
             code = errors.LOST_COVERAGE
-        heated = runner.heated(job.file.rows.values())
-        for line in [*runner.not_read(job.file.context), *heated, told]:
+        warning = runner.heat_warning(job.file.rows.values())
+        for line in [*runner.not_read(job.file.context), *warning, told]:
             print(f"ladder: {job.file.path}: {line}", file=sys.stderr)
     return code
 

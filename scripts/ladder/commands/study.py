@@ -17,7 +17,7 @@ from ladder.io.notes import note
 from ladder.measure import build, devices, processes
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import alone
-from ladder.measure.runner import NoRowError, Program, heated, not_read
+from ladder.measure.runner import NoRowError, Program, heat_warning, not_read
 from ladder.measure.study import Measurement
 from ladder.model import errors
 from ladder.model.errors import LadderError, LostError
@@ -217,7 +217,7 @@ def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace)
             _say(f"{measurement.kept} rows are kept in {path}: --resume continues it")
         raise
     progress.end()
-    for line in not_read(measurement.file.context) + heated(measurement.file.rows.values()):
+    for line in not_read(measurement.file.context) + heat_warning(measurement.file.rows.values()):
         _say(line)
     if not measurement.file.rows:
         raise LostError(f"{measurement.program.path}: no results")
@@ -380,8 +380,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         choices=("headline", "all"),
         const="headline",
         help="once all rows are timed, run each at the headline shape of its ladder or under a "
-        "power limit, or all, for half a second, and read power and energy of the board (needs "
-        "NVML, which comes with the driver)",
+        "power limit, or all, for one or two seconds, and read power and energy of the board "
+        "(needs NVML, which comes with the driver)",
     )
     arguments.add_samples(parser)
     parser.add_argument(

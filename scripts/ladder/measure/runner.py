@@ -129,10 +129,11 @@ def not_read(context: Mapping[str, Any]) -> list[str]:
     return [f"no {what}: {why[6:]}" for what, why in told if why.startswith("none: ")]
 
 
-def heated(rows: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
+def heat_warning(rows: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
     """Say in how many rows, each the entries of its repetitions, heat mostly lowered the clock."""
-    hot = sum(entries[0].get("clock_held_by_heat", 0) >= _HELD for entries in rows)
-    return [f"heat lowered the clock in {hot} rows: a cooler GPU is faster"] if hot else []
+    hot = sum(any(each.get("clock_held_by_heat", 0) >= _HELD for each in row) for row in rows)
+    told = f"heat lowered the clock in {hot} row{'s' * (hot != 1)}: a cooler GPU is faster"
+    return [told] if hot else []
 
 
 def _help(program: str, timeout: float) -> str:

@@ -311,7 +311,7 @@ def _block(
             f"percent of each GPU's own {ladder.ceilings or 'roof'}{matrix.study.own_ceilings()}"
         )
     if matrix.metric:
-        about = [f"Shown: {matrix.metric}; marked: the best step"]
+        about = [f"Shown: {matrix.metric}; marked: the fastest rung"]
     elif matrix.naive:
         about.append(f"× each GPU's own {matrix.naive}")
     spelled = matrix.study.spell(matrix.case)
@@ -367,6 +367,8 @@ def _value(metric: str, value: float) -> str:
     """Write times and rates with their unit, a share with all of three digits, else a count."""
     if metric in (sweep_tables.TIME, sweep_tables.CPU_TIME) or metric.endswith("_per_second"):
         return sweep_tables.spell(metric, value)
+    if metric.endswith("_per_joule"):
+        return units.scaled(value, "")
     return f"{value:#.3g}" if 0 < abs(value) < 1 else units.count(value)
 
 
