@@ -16,11 +16,10 @@ from ladder.report.plots import cases, style
 
 _TOP, _BOTTOM, _LEFT, _HEIGHT = 0.8, 0.95, 0.75, 4.2  # inches
 _NAMED = 24  # rungs at most
+_LEAST = 2.6  # inches of the axes
 _LEADER = 0.35  # inches from the axes to the names
 _PICO = 1e12
-_POWERS = (25, 100, 400)  # watts, of the lines below the limit
 _SHORT = 2.0  # ends of a line, whose name would not fit
-_STYLE = (":", "-")  # of those, and of the limit
 
 
 def chosen(study: Study) -> list[Row]:
@@ -35,7 +34,7 @@ def draw(study: Study, rows: Sequence[Row]) -> Figure:
     named = _named(study, rows)
     texts = [_text(study, row) for row in named]
     right = _LEADER + style.widest(texts) + 0.25
-    width = max(style.PAGE, _LEFT + 3.0 + right)
+    width = max(style.PAGE, _LEFT + _LEAST + right)
     figure = style.page(width, _TOP + _HEIGHT + _BOTTOM, *_titles(study), describe(study.results))
     axes = style.panel(figure, _LEFT, _BOTTOM, width - _LEFT - right, _HEIGHT)
     x = [_work(study, row) / row.joules * row.watts / divisor for row in rows]
@@ -68,7 +67,7 @@ def _named(study: Study, rows: Sequence[Row]) -> list[Row]:
 
 
 def _titles(study: Study) -> tuple[str, str]:
-    told = "Energy of the board. Along grey lines power is the same. Orange: libraries"
+    told = "Launches back to back. Along grey lines power is the same. Orange: libraries"
     return f"{study.ladder.title}: speed and energy{cases.at_headline(study)}", told
 
 
@@ -83,31 +82,26 @@ def _unit(study: Study) -> str:
 
 
 def _text(study: Study, row: Row) -> str:
-    return f"{name_of(study.rung(row), row)}  {row.watts:.0f} W"
+    picojoules = _PICO * row.joules / _work(study, row)
+    return f"{name_of(study.rung(row), row)}  {picojoules:.3g} pJ, {row.watts:.0f} W"
 
 
 def _power(axes: Axes, scale: float, study: Study) -> None:
-    """Draw lines of constant power, up to the board's limit. `scale`: watts of 1 by 1."""
+    """Draw the lines of the idle board's power and of its limit. `scale`: watts of 1 by 1."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    limit = units.parse(study.results.context.get("watts_limit"))
-    for watts in [*(w for w in _POWERS if not w >= limit), *([limit] if limit > 0 else [])]:
+    for key, what, line in (("idle_watts", "idle", ":"), ("watts_limit", "the limit", "-")):
+        watts = units.parse(study.results.context.get(key))
         constant = watts / scale
         start, end = max(left, constant / high), min(right, constant / low)
-        if start >= end:
+        if not start < end:
             continue
         look: style.Look = {"linewidth": 1.0, "color": style.GREY, "zorder": 1}
-        axes.plot(
-            [start, end],
-            [constant / start, constant / end],
-            **look,
-            linestyle=_STYLE[watts == limit],
-        )
-        if watts == limit:
-            style.note(axes, f"{watts:.0f} W, the limit", (start, constant / start), (8, -9))
+        axes.plot([start, end], [constant / start, constant / end], **look, linestyle=line)
+        name = f"{watts:.0f} W, {what}"
+        if line == "-":
+            style.note(axes, name, (start, constant / start), (8, -9))
         elif left * _SHORT < end < right:  # it leaves at the bottom
-            style.note(axes, f"{watts} W", (end, low), (-8, 3), ha="right")
-        elif end == right:
-            style.note(axes, f"{watts} W", (end, constant / end), (-2, 8), ha="right")
+            style.note(axes, name, (end, low), (-8, 3), ha="right")
 
 
 def _name(

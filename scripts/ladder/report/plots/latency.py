@@ -63,8 +63,8 @@ def draw(study: Study, lines: list[Line]) -> Figure:
     style.log_ticks(axes.yaxis)
     style.value_ticks(axes, sizes, [*map(units.memory, sizes)], width - _LEFT - right)
     low, high = (math.log(end) for end in axes.get_ylim())
-    ends = [1e9 / [*line.rows.values()][-1].loads_per_second for line in lines]
-    wanted = [(math.log(end) - low) / (high - low) for end in ends]
+    least = [1e9 / line.best.loads_per_second for line in lines]
+    wanted = [(math.log(time) - low) / (high - low) for time in least]
     places = style.spread(wanted, 1.45 * style.SMALL / 72 / _HEIGHT, 0.0, 1.0)
     for i, (line, text, place) in enumerate(zip(lines, texts, places, strict=True)):
         colour = style.GPU_COLOURS[i % len(style.GPU_COLOURS)]
