@@ -48,6 +48,8 @@ TEST(RuntimeApi, StreamsTakeEvents) {
   EXPECT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
   EXPECT_EQ(cudaStreamWaitEvent(stream, event), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  while (cudaStreamQuery(stream) == cudaErrorNotReady || cudaEventQuery(event) == cudaErrorNotReady)
+    FAIL() << cudaGetErrorString(cudaErrorNotReady);  // launches are done when the call returns
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);

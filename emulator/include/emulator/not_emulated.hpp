@@ -42,7 +42,7 @@ EMULATOR_EACH(EMULATOR_LACKS_TYPE,
   CUfunction, CUmodule, CUstream)
 // values, of enumerations and others
 EMULATOR_EACH(EMULATOR_LACKS_VALUE,
-  cudaCpuDeviceId, cudaErrorIllegalAddress, cudaErrorNotReady, cudaInvalidDeviceId,
+  cudaCpuDeviceId, cudaErrorIllegalAddress, cudaInvalidDeviceId,
   cudaLimitMallocHeapSize, cudaLimitPrintfFifoSize, cudaLimitStackSize, cudaMemAdviseSetAccessedBy,
   cudaMemAdviseSetPreferredLocation, cudaMemAdviseSetReadMostly, cudaMemAdviseUnsetAccessedBy,
   cudaMemAdviseUnsetPreferredLocation, cudaMemAdviseUnsetReadMostly,

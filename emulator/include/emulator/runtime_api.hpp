@@ -24,6 +24,7 @@
   ROW(ErrorNoKernelImageForDevice, 209,                                             \
       "no kernel image is available for execution on the device")                   \
   ROW(ErrorInvalidResourceHandle, 400, "invalid resource handle")                   \
+  ROW(ErrorNotReady, 600, "device not ready")                                       \
   ROW(ErrorLaunchOutOfResources, 701, "too many resources requested for launch")    \
   ROW(ErrorLaunchFailure, 719, "unspecified launch failure")                        \
   ROW(ErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
