@@ -59,6 +59,25 @@ TEST(RuntimeApi, RefusesMoreThreadsThanTheLaunchBounds) {
 }
 #endif
 
+template <class T, int more = 1>
+__global__ void raised(T* to, T by) {
+  to[threadIdx.x] += by * more;
+}
+__global__ void overloaded(int* to) { to[threadIdx.x] = 1; }
+__global__ void overloaded(float* to) { to[threadIdx.x] = 2; }
+__global__ void overloaded(float* to, const float& by) { to[threadIdx.x] += by; }
+TEST(RuntimeApi, LaunchesTemplatesAndOverloads) {
+  const DeviceArray<int> ints(32);
+  const DeviceArray<float> floats(32);
+  EXPECT_EQ(launch({1, 32}, overloaded, ints.data()), cudaSuccess);
+  EXPECT_EQ(launch({1, 32}, overloaded, floats.data()), cudaSuccess);
+  EXPECT_EQ(launch({1, 32}, raised, ints.data(), 4), cudaSuccess);
+  EXPECT_EQ(launch({1, 32}, raised, floats.data(), .5f), cudaSuccess);
+  EXPECT_EQ(launch({1, 32}, raised<float, 2>, floats.data(), 1), cudaSuccess);
+  EXPECT_EQ(ints.values(), std::vector(32, 5));
+  EXPECT_EQ(floats.values(), std::vector(32, 4.5f));
+}
+
 // An object of the program that launches before main.
 int of_the_host[1];
 __global__ void idle(int*) {}

@@ -330,13 +330,20 @@ struct Shape {
   dim3 grid, block;
   __extension__ __int128 shared_bytes = 0;  // wide enough that no integer in braces narrows
   cudaStream_t stream = nullptr;
+  operator cudaLaunchConfig_t() const {
+    return {grid, block, static_cast<size_t>(shared_bytes), stream};
+  }
 };
 // As in a call of the kernel, 0 and NULL are pointers too.
 template <class... P>
 cudaError_t launch(const Shape& shape, void (*kernel)(P...), std::type_identity_t<P>... arguments) {
-  const cudaLaunchConfig_t config{shape.grid, shape.block, static_cast<size_t>(shape.shared_bytes),
-                                  shape.stream};
-  return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(config);
+  return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(shape);
+}
+// A template or overload whose parameters have the types of these arguments.
+template <class... P>
+  requires(sizeof...(P) > 0)
+cudaError_t launch(const Shape& shape, void (*kernel)(P...), P... arguments) {
+  return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(shape);
 }
 template <class... P>
 cudaError_t launch_with(void** arguments, const cudaLaunchConfig_t& config, void (*kernel)(P...)) {
