@@ -117,6 +117,16 @@ bool is_device_address(std::uintptr_t address);
 /// From now on calls return the fault.
 void stick();
 
+inline Operation operation(Event event) {
+  return event == Event::load || event == Event::flag ? Operation::load
+         : event == Event::atomic                     ? Operation::atomic
+                                                      : Operation::store;
+}
+/// Every access is as wide as its type wants it aligned.
+inline bool is_misaligned(std::uintptr_t address, unsigned bytes) {
+  return (address & (bytes - 1)) != 0;
+}
+
 /// Runs blocks on the calling host thread, one after the other.
 class Block {
  public:
@@ -240,7 +250,8 @@ class Block {
     return fault(touch.lane, touch.pc, what...);
   }
   Fault too_much_local(const Lane& lane, std::uintptr_t pc) const;
-  Fault fault_of_stopped(const Lane& lane);
+  Fault fault_of_stopped(Lane& lane);
+  Fault misaligned(const Touch& touch) const;
   Fault conflict(const Lane& lane) const;
   Fault unwritten() const;
   std::string who_waits() const;

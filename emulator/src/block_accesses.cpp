@@ -5,16 +5,6 @@
 #include "block.hpp"
 
 namespace emulator {
-namespace {
-
-Operation operation(Event event) {
-  return event == Event::load || event == Event::flag ? Operation::load
-         : event == Event::atomic                     ? Operation::atomic
-                                                      : Operation::store;
-}
-
-}  // namespace
-
 void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
   if (event == Event::step) {
     ++counts_.steps.warp_steps;
@@ -158,9 +148,7 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
                  copy ? request.values[l] : request.bytes};
   };
   std::uint32_t left = lanes_where(request.mask, [&](unsigned l) {
-    // Every access is as wide as its type wants it aligned.
-    if ((request.addresses[l] & (request.bytes - 1)) != 0)
-      throw fault(touch(l), "misaligned ", name(what), " of ", request.bytes, " bytes");
+    if (is_misaligned(request.addresses[l], request.bytes)) throw misaligned(touch(l));
     return !copy || request.values[l] != 0;
   });
   // Requests to other blocks of the cluster are one, told apart by the upper half of the address.

@@ -33,9 +33,19 @@ Fault Block::fault_of_stopped(const Lane& lane) {
   if (lane.next)
     for (const Record* r = lane.next;
          r-- != replay_->log(lane.number) && r->pc == lane.next[-1].pc;)
-      if (const Event event = r->event(); event <= Event::copy)
-        place({r->pc, event == Event::copy ? Event::load : event, lane, r->address(), r->bytes()});
+      if (const Event event = r->event(); event <= Event::copy) {
+        const Touch touch{r->pc, event == Event::copy ? Event::load : event, lane, r->address(),
+                          r->bytes()};
+        if (is_misaligned(touch.address, touch.bytes)) return misaligned(touch);
+        place(touch);
+      }
+  if (lane.trap == SIGBUS)
+    return fault(lane, lane.pc, "misaligned address, or one that no memory can have");
   return fault(lane, lane.pc, "out-of-bounds access: not device memory");
+}
+
+Fault Block::misaligned(const Touch& touch) const {
+  return fault(touch, "misaligned ", name(operation(touch.event)), " of ", touch.bytes, " bytes");
 }
 
 Fault Block::conflict(const Lane& lane) const {

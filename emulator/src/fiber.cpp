@@ -68,7 +68,14 @@ struct sigaction previous[64];
 greg_t& instruction(mcontext_t& machine) { return machine.gregs[REG_RIP]; }
 greg_t& stack_end(mcontext_t& machine) { return machine.gregs[REG_RSP]; }
 constexpr std::uintptr_t kOfCall = 8;
+// movaps and its kin, which trap without an address if theirs is misaligned, or is none at all.
+bool moves_aligned(const unsigned char* code) {
+  while (*code == 0x66 || *code >> 4 == 4) ++code;  // prefixes
+  const unsigned char move = code[*code == 0x0F ? 1 : *code == 0xC5 ? 2 : 3];
+  return (*code == 0x0F || *code >> 1 == 0x62) && ((move | 1) == 0x29 || (move | 0x10) == 0x7F);
+}
 #else
+bool moves_aligned(const unsigned char*) { return true; }
 auto& instruction(mcontext_t& machine) { return machine.pc; }
 auto& stack_end(mcontext_t& machine) { return machine.sp; }
 constexpr std::uintptr_t kOfCall = 0;
@@ -87,7 +94,8 @@ void on_trap(int signal, siginfo_t* info, void* context) {
     sigaction(signal, &previous[signal], nullptr);
     return;
   }
-  lane->trap = signal;
+  const auto* const code = reinterpret_cast<const unsigned char*>(after - 1);
+  lane->trap = info->si_code == SI_KERNEL && moves_aligned(code) ? SIGBUS : signal;
   lane->pc = lane->reads_for ? lane->reads_for : after;
   lane->trap_address = touched;
   const std::uintptr_t top = (lane->stack + kStackBytes - 64) & ~std::uintptr_t{15};

@@ -82,6 +82,13 @@ __global__ void misaligned(int* data) {
 }
 TEST(Faults, Misaligned) { EXPECT_FAULT(misaligned, "misaligned", {1, 32}); }
 
+__global__ void misaligned_vector(int* data) {
+  if (threadIdx.x == 0) *reinterpret_cast<float4*>(data + 1) = float4(1, 2, 3, 4);  // fault
+}
+TEST(Faults, MisalignedVector) {
+  EXPECT_FAULT(misaligned_vector, "^misaligned store of 16 bytes; kernel", {1, 32});
+}
+
 // 21 of them fit.
 __global__ void vector_of_three_at_the_end(int* data) {
   auto* vectors = reinterpret_cast<float3*>(data);

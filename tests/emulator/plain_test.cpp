@@ -139,6 +139,12 @@ TEST(Plain, FindsFaultsOfCopies) {
 }
 
 __global__ void far_out_of_bounds(int* data) { data[threadIdx.x + (1ull << 40)] = 1; }
+__global__ void misaligned_store(int* data) {
+  *reinterpret_cast<float4*>(data + threadIdx.x + 1) = float4(1, 2, 3, 4);
+}
+__global__ void misaligned_load(int* data) {
+  *reinterpret_cast<float4*>(data) = *reinterpret_cast<float4*>(data + threadIdx.x + 1);
+}
 __global__ void division_by_zero(int* data) { data[threadIdx.x] = 100 / data[threadIdx.x + 1]; }
 __device__ __attribute__((noinline)) int deep(int n) {
   volatile int local[1024];
@@ -148,7 +154,9 @@ __device__ __attribute__((noinline)) int deep(int n) {
 __global__ void deep_recursion(int* data) { data[threadIdx.x] = deep(100); }
 TEST(Plain, FindsWhatTheProcessorTraps) {
   EXPECT_FAULT(far_out_of_bounds, "out-of-bounds access: not device memory");
-#ifdef __x86_64__  // others do not trap it
+#ifdef __x86_64__  // others do not trap them
+  EXPECT_FAULT(misaligned_store, "misaligned address");
+  EXPECT_FAULT(misaligned_load, "misaligned address");
   EXPECT_FAULT(division_by_zero, "division of an integer by zero");
 #endif
   EXPECT_FAULT(deep_recursion, "a thread needs more than 128 KiB of local memory");
