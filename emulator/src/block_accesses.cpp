@@ -56,6 +56,7 @@ void Block::mark(Lane& lane, Record& record, bool strong) {
               .pc = record.pc,
               .operation = record.event() == Event::store ? Operation::store : Operation::load,
               .strong = strong,
+              .is_volatile = record.is_volatile(),
               .value = value});
 }
 

@@ -66,7 +66,10 @@ Fault Block::conflict(const Lane& lane) const {
                          : "";
   const char* how = one_warp ? "since compute capability 7.0 lanes need not run in lockstep, and "
                                "volatile orders nothing between them: __syncwarp() does"
-                    : own    ? "__syncthreads() does"
+                    : own    ? access.is_volatile
+                                   ? "CUDA's volatile is not atomic and orders nothing: "
+                                     "__syncthreads() does, or make both atomic"
+                                   : "__syncthreads() does"
                              : "a release and an acquire do, or flags with fences";
   return fault(lane, access.pc, owner ? "shared-memory" : "global-memory", " race ",
                one_warp ? "inside a warp: "

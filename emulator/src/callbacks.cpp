@@ -115,7 +115,7 @@ void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_
     current_block->note_change();
     return Operation::store;
   };
-  strong(data, 1u << log2_bytes, event, log2_bytes, pc, perform,
+  strong(data, 1u << log2_bytes, event, log2_bytes | Record::kVolatile, pc, perform,
          {.is_volatile = true, .replaced = data});
 }
 

@@ -38,9 +38,11 @@ enum class Event : std::uint8_t {
 
 /// What a lane did.
 struct Record {
-  static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
+  static constexpr std::uint64_t kQueues = 0x80;    ///< an atomic whose lanes take turns
+  static constexpr std::uint64_t kAway = 0x80;      ///< a store as to another block's memory
+  static constexpr std::uint64_t kVolatile = 0x40;  ///< an access
 
-  std::uint64_t what;        ///< address | (log2 of the size | kQueues) << 48 | event << 56
+  std::uint64_t what;        ///< address | (log2 of the size | one of these) << 48 | event << 56
   std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
   std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
   static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
@@ -56,7 +58,8 @@ struct Record {
 
   Event event() const { return static_cast<Event>(what >> 56); }
   std::uint64_t kind() const { return what >> 48 & ~kQueues; }  ///< event and size
-  unsigned bytes() const { return 1u << (what >> 48 & 0x7F); }
+  unsigned bytes() const { return 1u << (what >> 48 & 0x3F); }
+  bool is_volatile() const { return what >> 48 & kVolatile; }
   bool queues() const { return what >> 48 & kQueues; }
   std::uint64_t address() const { return what & 0xFFFF'FFFF'FFFF; }
 };

@@ -211,6 +211,29 @@ TEST(Faults, RaceOfWarpSynchronousReduction) {
                "race inside a warp: (read after write|write after read) of s");
 }
 
+__global__ void volatile_flag_between_warps(int* data) {
+  __shared__ volatile int flag, value;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 32) {
+    value = 5;
+    __threadfence_block();
+    flag = 1;  // fault
+  }
+  if (threadIdx.x == 0) {
+    while (flag == 0) {  // fault
+    }
+    __threadfence_block();
+    data[0] = value;
+  }
+}
+TEST(Faults, VolatileFlagBetweenWarps) {
+  EXPECT_FAULT(volatile_flag_between_warps,
+               "race between warps: (read after write|write after read) of flag.*, which nothing "
+               "orders .CUDA's volatile is not atomic and orders nothing: __syncthreads.. does, "
+               "or make both atomic");
+}
+
 __global__ void race_between_bytes_of_one_access(int* data) {
   __shared__ int4 s[16];
   s[threadIdx.x % 16] = make_int4(1, 2, 3, threadIdx.x / 32);  // fault
