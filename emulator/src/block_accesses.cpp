@@ -178,8 +178,11 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
         remote_places[l] = std::uint64_t{at.owner->rank_} << 32 | offsets[l];
       });
       part.addresses = offsets;
-      if (at.owner != this) remote |= mask;
-      if (at.owner == this && launch_->count) count(pc, Space::shared, what, part);
+      const bool away = event == Event::store && request.queues;
+      if (at.owner != this || away)
+        remote |= mask;
+      else if (launch_->count)
+        count(pc, Space::shared, what, part);
       continue;
     }
     for_each_lane(mask, [&](unsigned l) {

@@ -365,7 +365,7 @@ void tma_store(const CUtensorMap& map, int row, int column, const void* from) {
 void st_async_b64(void* to, std::uint64_t bits, MBarrier& barrier, int block) {
   const std::uintptr_t pc = RETURN_ADDRESS;
   const auto [owner, there] = at(to, block, pc);
-  record(there, 3, Event::store, pc, Record::kNeverRead);
+  record(there, 3 | Record::kAway, Event::store, pc, Record::kNeverRead);
   start({.way = Way::store,
          .shared = address_of(there),
          .pc = pc,

@@ -177,17 +177,23 @@ class FlowGraph {
   }
 
   // The first block of a way to the end without which there is no way; the end if there is none.
+  // If all ways lead to where lanes wait, they end there.
   int first_on_all_ways(int from) {
     reachable(from);
-    if (before_[kEnd] == kNone) return kEnd;
-    std::vector<int> way;
-    for (int n = kEnd; n != from; n = before_[n]) way.push_back(n);
-    while (way.size() > 1) {
-      reachable(from, way.back());
-      if (before_[kEnd] == kNone) return way.back();
-      way.pop_back();
+    std::vector<int> waits, way;
+    if (before_[kEnd] == kNone) {
+      std::ranges::copy_if(order_, std::back_inserter(waits),
+                           [&](int n) { return linked_[n].empty(); });
+      for (const int n : waits) linked_[n] = {kEnd};
+      before_[kEnd] = waits.front();
     }
-    return kEnd;
+    for (int n = kEnd; n != from; n = before_[n]) way.push_back(n);
+    for (; way.size() > 1; way.pop_back()) {
+      reachable(from, way.back());
+      if (before_[kEnd] == kNone) break;
+    }
+    for (const int n : waits) linked_[n].clear();
+    return way.back();
   }
 
   std::vector<std::uint64_t> blocks_;             // by node; the end is 0

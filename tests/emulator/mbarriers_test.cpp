@@ -82,6 +82,33 @@ TEST(MBarriers, CountStoresAndArrivalsOfOtherBlocks) {
                     [](int* out) { return launch_clusters(4, {4, 32}, sum_in_first_block, out); });
 }
 
+// Each warp's first lane stores, and waits with the others of its warp.
+__global__ void sum_of_own_stores(int* out) {
+  __shared__ unsigned long long parts[2];
+  __shared__ MBarrier full;
+  if (threadIdx.x == 0) {
+    mbarrier_init(full, 1);
+    arrive_expect_tx(full, sizeof(parts));
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) st_async(&parts[threadIdx.x / 32], 10ull + threadIdx.x, full, 0);
+  wait_acquire_cluster(full, 0);
+  out[threadIdx.x] = int(parts[0] + parts[1]);
+}
+TEST(MBarriers, StoresToTheOwnBlockAreDistributed) {
+  const DeviceArray<int> out(64);
+  const Recording recording;
+  for (const Order order : kOrders) {
+    const Settings settings({.order = order});
+    ASSERT_RUNS(launch({1, 64}, sum_of_own_stores, out.data()));
+    EXPECT_EQ(out.values(), Ints(64, 52));
+  }
+  const Report report = recording.report();
+  EXPECT_EQ(report.total(Space::distributed, Operation::store).requests, 3 * 2u);
+  EXPECT_EQ(report.total(Space::shared, Operation::store).requests, 0u);
+  EXPECT_EQ(report.total(Space::global, Operation::store).requests, 3 * 2u);  // whole warps
+}
+
 // ---- faults
 
 __global__ void use_before_initialisation(int*) {
