@@ -23,8 +23,9 @@ Fault Block::too_much_local(const Lane& lane, std::uintptr_t pc) const {
 }
 
 // What a lane had on its mind when it stopped in the middle of something.
-Fault Block::fault_of_stopped(const Lane& lane) {
-  if (launch_->failed) return {};  // elsewhere
+Fault Block::fault_of_stopped(Lane& lane) {
+  if (launch_->failed) return {};       // elsewhere
+  mark_accesses(lane, lane.trap != 0);  // it may come of what was read
   if (conflict_) return conflict(lane);
   if (!lane.stopped_by.empty()) return fault(lane, lane.pc, lane.stopped_by);
   if (lane.trap_address - lane.stack < page_bytes()) return too_much_local(lane, lane.pc);

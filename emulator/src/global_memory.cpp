@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -17,7 +18,8 @@ namespace emulator {
 namespace {
 
 constexpr std::size_t kSector = 32;
-constexpr std::size_t kRemembered = 64;  // buffers that were freed last
+constexpr std::size_t kRemembered = 64;   // buffers that were freed last
+constexpr std::size_t kFilled = 1 << 28;  // of a buffer at most: this machine has less memory
 
 void reset(Buffer& buffer) {
   for (Bits& bits : buffer.touched)
@@ -106,6 +108,10 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
   char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_NONE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
+  // Without keys each launch and copy changes the access to every page: huge ones are few.
+  madvise(data, bytes, MADV_HUGEPAGE);
+  if (mprotect(data, bytes, PROT_READ | PROT_WRITE) == 0)
+    std::memset(data, kUnwritten, std::min(bytes, kFilled));
   const std::uintptr_t start = address_of(data);
   Buffer& buffer = buffers_[start];
   buffer.start = start;
@@ -116,8 +122,6 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
     munmap(data, mapped_bytes(bytes));
     return nullptr;
   }
-  // Without keys each launch and copy changes the access to every page: huge ones are few.
-  madvise(data, bytes, MADV_HUGEPAGE);
   buffer.known = Bits(bytes);
   buffer.all_known = on_host || !buffer.known;
   if (counting_) reset(buffer);

@@ -31,6 +31,9 @@ class Bits {
   std::size_t size_ = 0;
 };
 
+/// What memory holds until it is written: no number and no index, as CUDA leaves it open.
+constexpr unsigned char kUnwritten = 0xFF;
+
 /// One cudaMalloc.
 struct Buffer {
   std::uintptr_t start = 0;
@@ -60,7 +63,7 @@ class GlobalMemory {
  public:
   static GlobalMemory& get();
 
-  /// Null if the modelled GPU or this machine has not that much. Aligned to a page, zero.
+  /// Null if the modelled GPU or this machine has not that much. Aligned to a page.
   void* allocate(std::size_t bytes, bool on_host = false);
   /// False if `data` is not the start of a buffer.
   bool free(void* data);

@@ -7,6 +7,7 @@
 #include <new>
 #include <set>
 
+#include "global_memory.hpp"
 #include "lane.hpp"
 #include "requests.hpp"
 #include "symbols.hpp"
@@ -65,6 +66,15 @@ void SharedMemory::attach(const std::string& kernel) {
   const std::span<char> storage = thread_storage();
   static_start_ = address_of(storage.data());
   static_bytes_ = storage.size();
+  // Those of device functions may be any kernel's. A file's own are left as they are.
+  own_.clear();
+  for (const auto& [offset, variable] : Symbols::get().shared) {
+    if (!variable.symbol.starts_with("_ZZ")) continue;
+    const std::span<char> place = storage.subspan(offset, variable.bytes);
+    std::ranges::fill(place, kUnwritten);
+    if (!kernel.empty() && variable.symbol.starts_with(variable_prefix(kernel)))
+      own_.push_back(place);
+  }
   if (written_) return;
   constexpr std::size_t kBeyond = 16;  // an access that starts at the last byte
   written_.reset(static_cast<std::uint32_t*>(
@@ -74,6 +84,8 @@ void SharedMemory::attach(const std::string& kernel) {
 
 void SharedMemory::start(std::size_t dynamic_bytes) {
   dynamic_bytes_ = dynamic_bytes;
+  for (const std::span<char> place : own_) std::ranges::fill(place, kUnwritten);
+  std::fill_n(dynamic(), dynamic_bytes, kUnwritten);
   ++block_;
 }
 

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "emulator/report.hpp"
 
@@ -71,6 +73,7 @@ class SharedMemory {
   std::size_t static_bytes_ = 0, dynamic_bytes_ = 0;
   std::unique_ptr<char, decltype(&std::free)> dynamic_;
   std::string kernel_;
+  std::vector<std::span<char>> own_;                          // its variables
   std::unordered_map<const struct Variable*, bool> foreign_;  // whether it is another kernel's
   // By byte, the block in which it was written last. Pages come when they are touched.
   std::unique_ptr<std::uint32_t[], decltype(&std::free)> written_{nullptr, &std::free};

@@ -146,6 +146,27 @@ __global__ void misaligned_load(int* data) {
   *reinterpret_cast<float4*>(data) = *reinterpret_cast<float4*>(data + threadIdx.x + 1);
 }
 __global__ void division_by_zero(int* data) { data[threadIdx.x] = 100 / data[threadIdx.x + 1]; }
+
+__device__ __attribute__((noinline)) int of_a_device_function() {
+  __shared__ int s[64];
+  return s[threadIdx.x];
+}
+__global__ void reads_what_nothing_wrote(int* out, const int* in) {
+  __shared__ int s[64];
+  const int* dynamic = static_cast<const int*>(dynamic_shared());
+  const unsigned t = threadIdx.x;
+  out[blockIdx.x * 64 + t] = in[t] & s[t] & dynamic[t] & of_a_device_function();
+  __syncthreads();
+  s[t] = static_cast<int*>(dynamic_shared())[t] = 0;  // for the next block
+}
+TEST(Plain, WhatNothingWroteShows) {
+  const DeviceArray<int> out(256);
+  int* in = nullptr;
+  ASSERT_EQ(cudaMalloc(&in, 256), cudaSuccess);
+  ASSERT_EQ(launch({4, 64, 256}, reads_what_nothing_wrote, out, in), cudaSuccess);
+  EXPECT_EQ(out.values(), std::vector<int>(256, -1));
+  cudaFree(in);
+}
 __device__ __attribute__((noinline)) int deep(int n) {
   volatile int local[1024];
   for (int i = 0; i < 1024; ++i) local[i] = n;

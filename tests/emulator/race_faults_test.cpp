@@ -363,7 +363,7 @@ TEST(Faults, TileWithoutBarrier) {
 // What was read leads on to another fault, before anybody has stored.
 __global__ void index_without_barrier(int* data) {
   __shared__ int index;
-  if (threadIdx.x == 63) data[kInts + index] = 1;  // fault
+  if (threadIdx.x == 63) data[2 * kInts + index] = 1;  // fault
   if (threadIdx.x == 0) index = 0;
 }
 TEST(Faults, IndexWithoutBarrier) {
@@ -397,7 +397,7 @@ __global__ void left_over_from_the_last_block(int* data) {
   __shared__ int s[64];
   if (blockIdx.x == 0) s[threadIdx.x] = 1;
   __syncthreads();
-  data[threadIdx.x] = s[threadIdx.x];  // fault
+  if (s[threadIdx.x] == 2) data[threadIdx.x] = 1;  // fault
 }
 TEST(Faults, LeftOverFromTheLastBlock) {
   EXPECT_FAULT(left_over_from_the_last_block, "uninitialised shared memory: load of s", {5, 64}, 1,
