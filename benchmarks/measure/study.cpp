@@ -136,13 +136,14 @@ Subject Study::subject(const Row& row) const {
   return result;
 }
 
-Verdict Study::verify(const Row& row, const Subject& subject, Problem& data, int most_inputs) {
+Verdict Study::verify(const Row& row, const Subject& subject, Problem& data, int launches) {
   const Implementation& implementation = subject.implementation;
   const Launch launch = launcher(row, subject, {&data});
   const AddTime timed(spent_.verifying);
   Verdict worst;
-  for (int input = 0; input < std::min(data.inputs(), most_inputs); ++input) {
-    prepare(data, implementation, input);
+  if (launches == kEach) launches = std::max(data.inputs(), 2);
+  for (int i = 0; i < launches; ++i) {
+    prepare(data, implementation, i % data.inputs());
     launch(nullptr);
     check(cudaDeviceSynchronize(), "kernel");
     worst.join(judge(row, implementation, data));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <limits>
 #include <list>
 #include <set>
 
@@ -84,9 +83,10 @@ class Study {
   /// The row that was launched last by count().
   const std::string& under_way() const { return under_way_; }
 
-  /// Runs the row once on each input, or on the first ones, and compares; throws as measure().
-  Verdict verify(const Row& row, int most_inputs = kAll) {
-    return verify(row, subject(row), problem(row), most_inputs);
+  /// Launches the row on its inputs in turn, and compares each time; throws as measure(). By
+  /// default on each once, and twice at least, which finds what the first launch has left behind.
+  Verdict verify(const Row& row, int launches = kEach) {
+    return verify(row, subject(row), problem(row), launches);
   }
 
   /// Quantity per second, from the median.
@@ -108,8 +108,8 @@ class Study {
   void prepare_all(const std::vector<Problem*>& problems, const Subject& subject, bool has_input);
   Verdict judge_all(const Row& row, const std::vector<Problem*>& problems, const Subject& subject);
   Kept& kept(const Row& row, size_t problems);
-  static constexpr int kAll = std::numeric_limits<int>::max();
-  Verdict verify(const Row& row, const Subject& subject, Problem& data, int most_inputs = kAll);
+  static constexpr int kEach = -1;
+  Verdict verify(const Row& row, const Subject& subject, Problem& data, int launches = kEach);
 
   Device device_;
   Sampling sampling_;

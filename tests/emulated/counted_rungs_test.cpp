@@ -206,7 +206,7 @@ TEST_P(KernelWithFlags, IsCleanUnderAnySchedule) {
   using Kind = emulator::Schedule::Kind;
   // Clusters are slow: fewer of them, by a number that is no divisor of that of the shapes.
   const bool flags = has_flags(GetParam());
-  const int step = flags ? 3 : 23;
+  const int step = flags ? 4 : 23;
   int index = 0;
   for (const Kind kind : {Kind::random, Kind::priorities})
     for (const unsigned seed : {1u, 2u}) {
