@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "gpu.hpp"
+#include "gpu/metrics.hpp"
 #include "measure/study.hpp"
 #include "model/cuda_check.hpp"
 #include "model/ladder.hpp"

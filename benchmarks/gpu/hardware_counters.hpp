@@ -19,19 +19,6 @@ struct NoCounters : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A term of a row's counters, and CUPTI's name for it. Several names of one term are added up.
-struct Metric {
-  std::string term, name;
-  int from = 0, to = 999;  ///< compute capabilities that have the name, 90 for 9.0
-};
-
-/// The metrics of GPUs with this compute capability, 90 for 9.0.
-std::vector<Metric> metrics(int compute_capability);
-
-/// A row's counters from its terms. Those that are undefined (a ratio to 0, say) are left out.
-std::map<std::string, double> row_counters(const std::map<std::string, double>& terms,
-                                           const Device& device);
-
 /// The names of metrics() that CUPTI does not know for a chip ("GH100"), or will drop. Throws
 /// NoCounters without CUPTI, but needs no GPU.
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability);

@@ -37,7 +37,8 @@ constexpr double kShortLaunch = 200e-6, kLongLaunch = 10e-3;  // seconds
 constexpr double kFullClock = 0.97;
 constexpr double kClockInterval = 0.1;  // seconds; successive means show when the clock is steady
 constexpr double kSwing = 1;            // seconds: the period of a clock under a power limit
-// While settling, the driver may still name the reason of the row before, for a tenth of the time.
+// While settling, the driver may at first name the reason of the row before: so few looks count
+// not.
 constexpr double kStale = 0.2;
 constexpr std::chrono::milliseconds kIdleTime{300};  // three updates of power by Hopper's driver
 

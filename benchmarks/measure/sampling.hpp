@@ -72,7 +72,8 @@ bool enough_samples(const std::vector<double>& seconds, int launches, const Samp
 /// down.
 double mean_seconds(const Sampling& sampling);
 
-/// Whether these means, taken in `wall` seconds, suffice: their error is small, or the time is up.
+/// Whether these means, taken in `wall` seconds, suffice: their standard error is small, or three
+/// times `settle_seconds` are over.
 bool enough_means(const std::vector<double>& means, const Sampling& sampling, double wall);
 
 /// Whether to measure in the last of the CUDA contexts in which small kernels took the times

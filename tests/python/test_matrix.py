@@ -91,15 +91,20 @@ def test_figures_are_each_gpus_own(gpus, capsys):
 
 
 def test_a_counter_is_shown_instead_of_the_speed(tmp_path, capsys):
-    rows = [measured("naive", 50, 5, joules=0.25, throttled=1.0), measured("lookback", 800, 88)]
+    rows = [
+        measured("naive", 50, 5, joules=0.25, throttled=1.0, bytes_per_joule=4.6e9),
+        measured("lookback", 800, 88),
+    ]
     file = str(suite.write(tmp_path / "a.json", document(rows)))
     assert main(["matrix", file, "--metric", "joules"]) == 0
     title, _, *table = capsys.readouterr().out.splitlines()
     assert title.endswith(". Shown: joules; marked: the fastest rung.")
     assert [line.split() for line in table[1:3]] == [["naive", "0.250†"], ["lookback"]]
     assert table[-1] == "- †: the clock was throttled"
+    assert main(["matrix", file, "--metric", "bytes_per_joule"]) == 0
+    assert "4.60 G†" in capsys.readouterr().out
     assert main(["matrix", file, "--metric", "joule"]) == 2
-    assert "no row has it; nearest: joules\n" in capsys.readouterr().err
+    assert "no row has it; nearest: bytes_per_joule, joules\n" in capsys.readouterr().err
 
 
 def test_json_has_null_for_what_is_not_known(gpus, capsys):

@@ -67,7 +67,7 @@ from ladder.analysis import roofs
 from ladder.analysis.study import own_speed
 from ladder.io.results import Results
 from ladder.model import units
-from ladder.model.counters import OPERATIONS
+from ladder.model.counters import HELD, OPERATIONS
 from ladder.model.rows import Row
 
 LAUNCH, LATENCY, UNKNOWN, SLOTS = "launch", "latency", "unexplained", "issue slots"
@@ -94,7 +94,7 @@ _MOST_LAUNCH = 0.1  # of a roof's own time
 _IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
 _LOW_OCCUPANCY = 0.5
 _CANDIDATES = 2
-_HELD, _FULL_CLOCK = 0.5, 0.97  # of the driver's readings; of the SM clock's maximum
+_FULL_CLOCK = 0.97  # of the SM clock's maximum
 _TENSOR_CORES_IDLE = 0.05  # utilisation under which no products were theirs
 STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
     "stall_long_scoreboard": "memory",
@@ -203,9 +203,9 @@ class Limits:
         if not shares:
             return None
         if row.sm_clock_hz < _FULL_CLOCK * self._clock:
-            if row.clock_held_by_power >= _HELD:
+            if row.clock_held_by_power >= HELD:
                 return Limiter(POWER, row.watts / self._watts)
-            if row.clock_held_by_heat >= _HELD:
+            if row.clock_held_by_heat >= HELD:
                 return Limiter(HEAT, row.clock_held_by_heat)
         counting = {name: s for name, s in shares.items() if s >= COUNTS_FROM[name]}
         if LAUNCH in counting:

@@ -25,6 +25,7 @@ from ladder.measure.process import (
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile
 from ladder.model import errors
+from ladder.model.counters import HELD
 from ladder.model.errors import LadderError, LostError, ResultError
 from ladder.model.rows import bare
 
@@ -36,7 +37,6 @@ _PASSES = {  # after that of the times: its flag, and the key that it adds to th
 }
 _NO_CEILINGS = "--ceilings=false"
 _SAMPLES = "--samples_out="
-_HELD = 0.5  # of the looks at the driver: what lowered the clock mostly
 _SHAPE = "--shape="
 _NOTE = "emulated: note: "  # what an emulated program writes before it runs
 _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
@@ -131,7 +131,7 @@ def not_read(context: Mapping[str, Any]) -> list[str]:
 
 def heat_warning(rows: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
     """Say in how many rows, each the entries of its repetitions, heat mostly lowered the clock."""
-    hot = sum(any(each.get("clock_held_by_heat", 0) >= _HELD for each in row) for row in rows)
+    hot = sum(any(each.get("clock_held_by_heat", 0) >= HELD for each in row) for row in rows)
     told = f"heat lowered the clock in {hot} row{'s' * (hot != 1)}: a cooler GPU is faster"
     return [told] if hot else []
 

@@ -25,6 +25,8 @@ LESS, MORE, ASK = "less", "more", ""  # what is better; ASK where only the user 
 SPACES = {"shared": "wavefronts", "global": "sectors"}
 OPERATIONS = ("load", "store", "atomic")
 
+HELD = 0.5  # from this share of the driver's readings on, a reason has lowered the clock
+
 CONTEXT = "counter_registry"  # the key in the context of a file that carries a registry
 
 

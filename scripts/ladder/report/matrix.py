@@ -365,10 +365,9 @@ def _written(cell: Cell, divisor: float, unit: str, metric: str) -> str:
 
 def _value(metric: str, value: float) -> str:
     """Write times and rates with their unit, a share with all of three digits, else a count."""
-    if metric in (sweep_tables.TIME, sweep_tables.CPU_TIME) or metric.endswith("_per_second"):
+    times = (sweep_tables.TIME, sweep_tables.CPU_TIME)
+    if metric in times or metric.endswith(("_per_second", "_per_joule")):
         return sweep_tables.spell(metric, value)
-    if metric.endswith("_per_joule"):
-        return units.scaled(value, "")
     return f"{value:#.3g}" if 0 < abs(value) < 1 else units.count(value)
 
 
